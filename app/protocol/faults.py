@@ -9,7 +9,7 @@ Codes of JSON-RPC keep their meaning; our own lie outside its reserved range (20
 HTTP statuses are not known here: `app.edge.refusals` chooses them.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 Executed = Literal["no", "unknown"]
 """`no`: not one byte of the request reached the server. `unknown`: some may have."""
@@ -33,7 +33,7 @@ class GatewayFault(Exception):
         reason: str | None = None,
         executed: Executed = "no",
         retry_after: float | None = None,
-        **details: Any,
+        **details: object,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -42,7 +42,7 @@ class GatewayFault(Exception):
         self.retry_after = retry_after
         self.details = details
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The `data` member of the JSON-RPC error."""
         return {
             "source": "gateway",

@@ -1,0 +1,388 @@
+"""One handshake-era client's conversation, from `initialize` to its last stream.
+
+    NEW ──initialize──▶ GREETING ──its answer──▶ OPEN ──shutdown──▶ CLOSING
+                            │                      │                   │
+                            └──refused, lost───────┴──lost, close──────┴──exit, grace──▶ ENDED
+
+A session knows who asked what and where each answer goes:
+
+    calls   the client's requests in flight     our id   → where to answer, and under which id
+    asks    the server's questions in flight    our id   → the id that the server knows it by
+
+Every request towards the server gets a fresh id of ours, for clients use one id many times at once. It does no
+I/O and reads no clock: each method takes one thing that happened and returns what should be done about it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
+from app.core.outlets import Outlets
+from app.protocol import methods
+from app.protocol.faults import (
+    Cancelled,
+    GatewayFault,
+    InvalidRequest,
+    Overloaded,
+    ShuttingDown,
+    TimedOut,
+    Unavailable,
+    UnknownMethod,
+)
+from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
+from app.protocol.revisions import ASSUMED, Revision, negotiated
+
+UNKNOWN_METHOD = -32601
+FOREVER = float("inf")
+
+
+class Phase(Enum):
+    NEW = auto()
+    GREETING = auto()
+    OPEN = auto()
+    CLOSING = auto()
+    ENDED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """In seconds. `request` starts anew with every sign of progress, `max_request` does not."""
+
+    start: float = 60.0
+    request: float = 60.0
+    max_request: float = 600.0
+    stream_after: float = 0.25
+    shutdown_grace: float = 5.0
+
+
+@dataclass(slots=True)
+class Call:
+    """A client's request in flight."""
+
+    id: RequestId
+    method: str
+    stream: StreamId
+    token: RequestId | None
+    max_at: float
+    quiet_at: float
+
+
+@dataclass(slots=True)
+class Ask:
+    """A server's question in flight."""
+
+    id: RequestId
+    stream: StreamId
+    max_at: float
+
+
+class Session:
+    """`mint` gives the ids of requests towards the server; `calls_max` is how many may be in flight."""
+
+    def __init__(self, deadlines: Deadlines, mint: Iterator[int], calls_max: int = 1000) -> None:
+        self.phase = Phase.NEW
+        self.revision: Revision = ASSUMED
+        self.due = FOREVER
+        """No later than this, `tick` has something to do."""
+        self.outlets = Outlets()
+        self._deadlines = deadlines
+        self._mint = mint
+        self._calls_max = calls_max
+        self._capabilities: frozenset[str] = frozenset()
+        self._calls: dict[int, Call] = {}
+        self._asks: dict[RequestId, Ask] = {}
+        self._ask_count = 0
+        self._held: list[Message] = []
+        self._grace_at = FOREVER
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is in flight."""
+        return bool(self._calls)
+
+    # The client speaks.
+
+    def ask(self, request: Request, stream: StreamId, now: float) -> list[Effect]:
+        """The client wants an answer on `stream`.
+
+        Raises:
+            InvalidRequest: not in this phase; nothing has happened.
+            Overloaded: too many calls are in flight.
+        """
+        if self.phase is not Phase.OPEN or request.method in _PHASED:
+            self._step(request)
+        if len(self._calls) >= self._calls_max:
+            raise Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)
+        return self._forward(request, stream, now)
+
+    def ask_all(self, batch: Sequence[Message], stream: StreamId, now: float) -> list[Effect]:
+        """The members of a batch, in their order."""
+        if any(isinstance(message, Request) and message.method == methods.INITIALIZE for message in batch):
+            raise InvalidRequest("initialize must not be part of a batch")
+        effects: list[Effect] = []
+        for message in batch:
+            match message:
+                case Request():
+                    effects += self.ask(message, stream, now)
+                case Notification() | Result() | Failure():
+                    effects += self.tell(message, now)
+        return effects
+
+    def tell(self, message: Notification | Reply, now: float) -> list[Effect]:
+        """The client says something that needs no answer."""
+        match message:
+            case Notification():
+                return self._told(message)
+            case Result() | Failure():
+                return self._answered(message, now)
+
+    def close(self, reason: str) -> list[Effect]:
+        """The session ends: what it still owed gets its last word."""
+        fault = ShuttingDown("the session was ended", reason=reason, executed="unknown")
+        return self.lost(fault, reason)
+
+    # The server speaks.
+
+    def deliver(self, message: Message, now: float) -> list[Effect]:
+        """The server said `message`; requests of ours are known by our ids."""
+        match message:
+            case Result() | Failure():
+                return self._replied(message, now)
+            case Notification():
+                return self._notified(message, now)
+            case Request():
+                return self._asked(message, now)
+
+    def lost(self, fault: GatewayFault, reason: str) -> list[Effect]:
+        """The server is gone: every answer that it owed fails now, and its questions lapse."""
+        if self.phase is Phase.ENDED:
+            return []
+        self.phase = Phase.ENDED
+        effects: list[Effect] = []
+        for call in self._calls.values():
+            effects += self._answer(call, failure(call.id, fault))
+        self._calls.clear()
+        self._asks.clear()
+        self._held.clear()
+        self.due = FOREVER
+        return [*effects, Ended(reason)]
+
+    # Time passes.
+
+    def tick(self, now: float, withdraw: Callable[[int], bool]) -> list[Effect]:
+        """Do what is due. `withdraw` takes back a request of which not one byte was sent, and tells if it could."""
+        effects: list[Effect] = [BeginStream(stream) for stream in self.outlets.begin_due(now)]
+        if now >= self._grace_at:
+            return [*effects, *self.close("shutdown")]
+        for ident, call in list(self._calls.items()):
+            if self._expires_at(call) <= now:
+                effects += self._expired(ident, call, withdraw)
+        for question, ask in list(self._asks.items()):
+            if ask.max_at <= now:
+                del self._asks[question]
+                effects.append(ToUpstream(_unanswerable(ask.id, "the client did not answer in time")))
+        expiries = [self._expires_at(call) for call in self._calls.values()]
+        lapses = [ask.max_at for ask in self._asks.values()]
+        self.due = min((self.outlets.due, self._grace_at, *expiries, *lapses))
+        return effects
+
+    # The client's side, in detail.
+
+    def _step(self, request: Request) -> None:
+        match (self.phase, request.method):
+            case (Phase.NEW, methods.INITIALIZE):
+                said = methods.greeting(request)
+                self.phase = Phase.GREETING
+                self.revision = negotiated(said.version)
+                self._capabilities = frozenset(said.capabilities)
+            case (_, methods.INITIALIZE):
+                raise InvalidRequest("this session is initialized already; leave out the session id to open another")
+            case (Phase.NEW, _):
+                raise InvalidRequest("the first request of a session is initialize")
+            case (Phase.CLOSING | Phase.ENDED, _):
+                raise InvalidRequest("this session is shutting down; open a new one")
+            case (_, methods.SHUTDOWN):
+                self.phase = Phase.CLOSING
+            case _:
+                pass
+
+    def _forward(self, request: Request, stream: StreamId, now: float) -> list[Effect]:
+        ident = next(self._mint)
+        limits = self._deadlines
+        token = methods.progress_token(request)
+        is_greeting = request.method == methods.INITIALIZE
+        patience = limits.start if is_greeting else limits.request
+        longest = limits.start if is_greeting else limits.max_request
+        call = Call(request.id, request.method, stream, token, now + longest, now + patience)
+        self._calls[ident] = call
+        self.outlets.owe(stream)
+        self.due = min(self.due, self.outlets.due, call.quiet_at)
+        ours = Request(ident, request.method, request.params)
+        if token is not None:
+            ours = methods.with_progress_token(ours, ident)
+        return self._upstream(ours, is_greeting=is_greeting)
+
+    def _upstream(self, message: Message, *, is_greeting: bool = False) -> list[Effect]:
+        if self.phase in (Phase.NEW, Phase.GREETING) and not is_greeting:
+            self._held.append(message)
+            return []
+        return [ToUpstream(message)]
+
+    def _told(self, notification: Notification) -> list[Effect]:
+        method = methods.ALIASES.get(notification.method, notification.method)
+        match method:
+            case methods.CANCELLED:
+                return self._cancelled(notification)
+            case methods.EXIT if self.phase is Phase.CLOSING:
+                return [ToUpstream(notification), *self.close("exit")]
+            case _:
+                return self._upstream(Notification(method, notification.params))
+
+    def _cancelled(self, notification: Notification) -> list[Effect]:
+        """The newest of several with one id; `initialize` cannot be cancelled (2025-11-25, basic/utilities)."""
+        cancelled = methods.cancelled_id(notification)
+        for ident, call in reversed(self._calls.items()):
+            if call.id == cancelled and type(call.id) is type(cancelled) and call.method != methods.INITIALIZE:
+                del self._calls[ident]
+                told = self._upstream(methods.with_field(notification, "requestId", ident))
+                return [*told, *self._unanswer(call)]
+        return []
+
+    def _unanswer(self, call: Call) -> list[Effect]:
+        """A cancelled request gets no answer, unless its client takes nothing but an answer."""
+        if self.outlets.can_stream(call.stream):
+            return self._settle(call)
+        return self._answer(call, failure(call.id, Cancelled("cancelled by the client", executed="unknown")))
+
+    def _answered(self, reply: Reply, now: float) -> list[Effect]:
+        ask = self._asks.pop(reply.id, None) if reply.id is not None else None
+        if ask is None:
+            return []
+        for call in self._calls.values():
+            call.quiet_at = max(call.quiet_at, now + self._deadlines.request)
+        match reply:
+            case Result():
+                return [ToUpstream(Result(ask.id, reply.result))]
+            case Failure():
+                return [ToUpstream(Failure(ask.id, reply.error))]
+
+    # The server's side, in detail.
+
+    def _replied(self, reply: Reply, now: float) -> list[Effect]:
+        call = self._calls.pop(reply.id, None) if type(reply.id) is int else None
+        if call is None:
+            return []
+        match reply:
+            case Result():
+                ours: Reply = Result(call.id, reply.result)
+            case Failure():
+                ours = Failure(call.id, reply.error)
+        if call.method in _PHASED:
+            return self._stepped(call, ours, now)
+        return self._answer(call, ours)
+
+    def _stepped(self, call: Call, reply: Reply, now: float) -> list[Effect]:
+        if call.method == methods.SHUTDOWN:
+            self._grace_at = now + self._deadlines.shutdown_grace
+            self.due = min(self.due, self._grace_at)
+            if isinstance(reply, Failure) and methods.error_code(reply.error) == UNKNOWN_METHOD:
+                reply = result(call.id, {})
+            return self._answer(call, reply)
+        match reply:
+            case Result():
+                self.phase = Phase.OPEN
+                self.revision = negotiated(methods.greeted_version(reply.result))
+                held, self._held = self._held, []
+                return [*self._answer(call, reply), *map(ToUpstream, held)]
+            case Failure():
+                refused = Unavailable("the server refused to initialize", reason="initialize_refused")
+                return [*self._answer(call, reply), *self.lost(refused, "refused")]
+
+    def _notified(self, notification: Notification, now: float) -> list[Effect]:
+        match notification.method:
+            case methods.PROGRESS:
+                return self._progressed(notification, now)
+            case methods.CANCELLED:
+                return self._withdrawn(notification)
+            case _:
+                stream = self._stream_for_unattributed()
+                if stream is None:
+                    self.outlets.wait(notification)
+                    return []
+                return [ToClient(stream, notification)]
+
+    def _progressed(self, notification: Notification, now: float) -> list[Effect]:
+        token = methods.reported_token(notification)
+        call = self._calls.get(token) if isinstance(token, int) else None
+        if call is None or call.token is None:
+            return []
+        call.quiet_at = now + self._deadlines.request
+        if not self.outlets.can_stream(call.stream):
+            return []
+        return [ToClient(call.stream, methods.with_field(notification, "progressToken", call.token))]
+
+    def _withdrawn(self, notification: Notification) -> list[Effect]:
+        """The server takes a question back."""
+        theirs = methods.cancelled_id(notification)
+        for ident, ask in self._asks.items():
+            if ask.id == theirs and type(ask.id) is type(theirs):
+                del self._asks[ident]
+                return [ToClient(ask.stream, methods.with_field(notification, "requestId", ident))]
+        return []
+
+    def _asked(self, question: Request, now: float) -> list[Effect]:
+        needed = methods.NEEDED_CAPABILITY.get(question.method)
+        if needed is not None and needed not in self._capabilities:
+            refusal = UnknownMethod(f"the client did not declare {needed!r}", reason="capability_not_declared")
+            return [ToUpstream(failure(question.id, refusal))]
+        stream = self._stream_for_unattributed()
+        if stream is None:
+            if question.method == methods.PING:
+                return [ToUpstream(result(question.id, {}))]
+            return [ToUpstream(_unanswerable(question.id, "the client has no stream open that could carry a question"))]
+        self._ask_count += 1
+        self._asks[self._ask_count] = Ask(question.id, stream, now + self._deadlines.max_request)
+        self.due = min(self.due, now + self._deadlines.max_request)
+        return [ToClient(stream, Request(self._ask_count, question.method, question.params))]
+
+    def _stream_for_unattributed(self) -> StreamId | None:
+        """Where a message goes that names no call: the only call's stream, a GET stream, the newest call's stream."""
+        able = [call.stream for call in self._calls.values() if self.outlets.can_stream(call.stream)]
+        if len(self._calls) == 1 and able:
+            return able[0]
+        return self.outlets.listener or (able[-1] if able else None)
+
+    # Calls.
+
+    def _expires_at(self, call: Call) -> float:
+        """A call whose client is being asked something has all the time there is."""
+        if any(ask.stream == call.stream for ask in self._asks.values()):
+            return call.max_at
+        return min(call.quiet_at, call.max_at)
+
+    def _expired(self, ident: int, call: Call, withdraw: Callable[[int], bool]) -> list[Effect]:
+        if call.method == methods.INITIALIZE:
+            call.quiet_at = call.max_at = FOREVER
+            return [Overdue()]
+        del self._calls[ident]
+        unsent = withdraw(ident)
+        fault = TimedOut(f"no answer to {call.method!r} in time", executed="no" if unsent else "unknown")
+        told: list[Effect] = []
+        if not unsent:
+            gone = methods.cancellation(ident, "timed out at the gateway")
+            told = [*self._upstream(gone), Doubt()]
+        return [*told, *self._answer(call, failure(call.id, fault))]
+
+    def _answer(self, call: Call, reply: Reply) -> list[Effect]:
+        return [ToClient(call.stream, reply), *self._settle(call)]
+
+    def _settle(self, call: Call) -> list[Effect]:
+        return [EndStream(call.stream)] if self.outlets.settle(call.stream) else []
+
+
+_PHASED = frozenset({methods.INITIALIZE, methods.SHUTDOWN})
+
+
+def _unanswerable(ident: RequestId, why: str) -> Failure:
+    return failure(ident, Unavailable(why, reason="client_unreachable"))

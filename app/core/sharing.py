@@ -1,0 +1,232 @@
+"""One child for all sessions of a server: what each may say to it, and who hears what it says.
+
+The child was greeted by us with no capabilities, so it asks nobody anything; what answers no request goes to all
+sessions, to those who subscribed, or to our own log, for nobody can say whose it is. Ids and progress tokens need
+no mapping here: the sessions of a shared child mint them from one source.
+"""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from msgspec import Raw, Struct
+
+from app.protocol import methods
+from app.protocol.faults import GatewayFault, UnknownMethod
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, failure, payload, result
+from app.protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
+
+Party: TypeAlias = int
+"""A session, as the shared child's machine knows it."""
+
+
+class ToParty(Struct, frozen=True):
+    party: Party
+    message: Message
+
+
+class ToChild(Struct, frozen=True):
+    message: Message
+
+
+class ToLog(Struct, frozen=True):
+    """A log message of the child's, which no client may see."""
+
+    notification: Notification
+
+
+class Refused(Struct, frozen=True):
+    """The child did not accept our greeting; it is of no use."""
+
+    error: Raw
+
+
+Outcome: TypeAlias = ToParty | ToChild | ToLog | Refused
+
+OWN = -1
+"""The party that we are ourselves."""
+
+
+class Sharing:
+    def __init__(self, mint: Iterator[int], version: str) -> None:
+        self._mint = mint
+        self._version = version
+        self._owners: dict[RequestId, Party] = {}
+        self._parties: set[Party] = set()
+        self._levels: dict[Party, str] = {}
+        self._level = ""
+        self._subscribers: dict[str, set[Party]] = {}
+        self._subscribing: dict[RequestId, str] = {}
+        self._greeting_id: RequestId | None = None
+        self._greeted: Raw | None = None
+        self._held: list[tuple[Party, Message]] = []
+
+    def greet(self) -> list[Outcome]:
+        """Introduce ourselves, with no capabilities."""
+        self._greeting_id = next(self._mint)
+        params = {
+            "protocolVersion": NEWEST_HANDSHAKE.date,
+            "capabilities": {},
+            "clientInfo": {"name": "viaduct", "version": self._version},
+        }
+        return [ToChild(Request(self._greeting_id, methods.INITIALIZE, payload(params)))]
+
+    def submit(self, party: Party, message: Message) -> list[Outcome]:
+        """A session has something for the child."""
+        if self._greeted is None:
+            self._held.append((party, message))
+            return []
+        match message:
+            case Request():
+                return self._requested(party, message, self._greeted)
+            case Notification():
+                return self._notified(party, message)
+            case Result() | Failure():
+                return []
+
+    def receive(self, message: Message) -> list[Outcome]:
+        """The child said something."""
+        match message:
+            case Result() | Failure() if message.id is not None and message.id == self._greeting_id:
+                return self._answered_greeting(message)
+            case Result() | Failure():
+                return self._replied(message)
+            case Notification():
+                return self._announced(message)
+            case Request():
+                return self._asked(message)
+
+    def leave(self, party: Party) -> list[Outcome]:
+        """A session has ended: nobody waits for its calls, and its subscriptions lapse."""
+        outcomes: list[Outcome] = []
+        for ident in [ident for ident, owner in self._owners.items() if owner == party]:
+            del self._owners[ident]
+            outcomes.append(ToChild(methods.cancellation(ident, "the session has ended")))
+        for uri, parties in list(self._subscribers.items()):
+            parties.discard(party)
+            if not parties:
+                del self._subscribers[uri]
+                outcomes.append(ToChild(Request(self._own(), methods.UNSUBSCRIBE, payload({"uri": uri}))))
+        self._held = [(owner, message) for owner, message in self._held if owner != party]
+        self._parties.discard(party)
+        self._levels.pop(party, None)
+        return outcomes
+
+    def _answered_greeting(self, reply: Result | Failure) -> list[Outcome]:
+        self._greeting_id = None
+        match reply:
+            case Failure():
+                return [Refused(reply.error)]
+            case Result():
+                self._greeted = reply.result
+        outcomes: list[Outcome] = [ToChild(Notification(methods.INITIALIZED))]
+        held, self._held = self._held, []
+        for party, message in held:
+            outcomes += self.submit(party, message)
+        return outcomes
+
+    def _requested(self, party: Party, request: Request, greeted: Raw) -> list[Outcome]:
+        match request.method:
+            case methods.INITIALIZE:
+                return self._joined(party, request, greeted)
+            case methods.SHUTDOWN:
+                return [ToParty(party, result(request.id, {}))]
+            case methods.SET_LEVEL:
+                return self._leveled(party, request)
+            case methods.SUBSCRIBE:
+                return self._subscribed(party, methods.resource_uri(request.params), request)
+            case methods.UNSUBSCRIBE:
+                return self._unsubscribed(party, methods.resource_uri(request.params), request)
+            case _:
+                return self._passed(party, request)
+
+    def _passed(self, party: Party, request: Request) -> list[Outcome]:
+        self._owners[request.id] = party
+        return [ToChild(request)]
+
+    def _joined(self, party: Party, request: Request, greeted: Raw) -> list[Outcome]:
+        """Each session is answered in its own revision, where there is such a revision."""
+        wanted = methods.greeting(request).version
+        self._parties.add(party)
+        row = REVISIONS.get(wanted)
+        answer = greeted if row is None or row.modern else methods.with_version(greeted, wanted)
+        return [ToParty(party, Result(request.id, answer))]
+
+    def _leveled(self, party: Party, request: Request) -> list[Outcome]:
+        """The child is asked for the most detailed level that anybody wants."""
+        level = methods.log_level(request.params)
+        if level not in methods.LOG_LEVELS:
+            return self._passed(party, request)
+        self._levels[party] = level
+        detailed = min(self._levels.values(), key=methods.LOG_LEVELS.index)
+        if detailed == self._level:
+            return [ToParty(party, result(request.id, {}))]
+        self._level = detailed
+        return self._passed(party, Request(request.id, request.method, payload({"level": detailed})))
+
+    def _subscribed(self, party: Party, uri: str, request: Request) -> list[Outcome]:
+        parties = self._subscribers.setdefault(uri, set())
+        parties.add(party)
+        if len(parties) > 1:
+            return [ToParty(party, result(request.id, {}))]
+        self._subscribing[request.id] = uri
+        return self._passed(party, request)
+
+    def _unsubscribed(self, party: Party, uri: str, request: Request) -> list[Outcome]:
+        parties = self._subscribers.get(uri, set())
+        parties.discard(party)
+        if parties:
+            return [ToParty(party, result(request.id, {}))]
+        self._subscribers.pop(uri, None)
+        return self._passed(party, request)
+
+    def _replied(self, reply: Result | Failure) -> list[Outcome]:
+        if reply.id is None:
+            return []
+        uri = self._subscribing.pop(reply.id, None)
+        if uri is not None and isinstance(reply, Failure):
+            self._subscribers.pop(uri, None)
+        owner = self._owners.pop(reply.id, None)
+        return [] if owner is None or owner == OWN else [ToParty(owner, reply)]
+
+    def _own(self) -> RequestId:
+        ident = next(self._mint)
+        self._owners[ident] = OWN
+        return ident
+
+    def _notified(self, party: Party, notification: Notification) -> list[Outcome]:
+        match notification.method:
+            case methods.INITIALIZED | methods.EXIT | methods.ROOTS_CHANGED:
+                return []
+            case methods.CANCELLED:
+                ident = methods.cancelled_id(notification)
+                if ident is None or self._owners.get(ident) != party:
+                    return []
+                del self._owners[ident]
+                return [ToChild(notification)]
+            case _:
+                return [ToChild(notification)]
+
+    def _announced(self, notification: Notification) -> list[Outcome]:
+        match notification.method:
+            case methods.PROGRESS:
+                token = methods.reported_token(notification)
+                owner = None if token is None else self._owners.get(token)
+                return [] if owner is None else [ToParty(owner, notification)]
+            case methods.RESOURCE_UPDATED:
+                subscribers = self._subscribers.get(methods.resource_uri(notification.params), set())
+                return [ToParty(party, notification) for party in sorted(subscribers)]
+            case methods.LOG_MESSAGE:
+                return [ToLog(notification)]
+            case methods.CANCELLED:
+                return []
+            case _:
+                return [ToParty(party, notification) for party in sorted(self._parties)]
+
+    def _asked(self, question: Request) -> list[Outcome]:
+        if question.method == methods.PING:
+            return [ToChild(result(question.id, {}))]
+        refusal: GatewayFault = UnknownMethod(
+            "this server is shared by several clients, and none of them was declared able to answer",
+            reason="capability_not_declared",
+        )
+        return [ToChild(failure(question.id, refusal))]

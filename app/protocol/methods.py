@@ -1,0 +1,188 @@
+"""The methods that we read, and the one level of their parameters that we route or judge on."""
+
+from typing import Any
+
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
+from msgspec.json import Decoder, Encoder
+
+from app.protocol.jsonrpc import Notification, Request, RequestId
+
+INITIALIZE = "initialize"
+INITIALIZED = "notifications/initialized"
+CANCELLED = "notifications/cancelled"
+PROGRESS = "notifications/progress"
+LOG_MESSAGE = "notifications/message"
+RESOURCE_UPDATED = "notifications/resources/updated"
+ROOTS_CHANGED = "notifications/roots/list_changed"
+LIST_CHANGED = frozenset(
+    {
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+    }
+)
+PING = "ping"
+SET_LEVEL = "logging/setLevel"
+SUBSCRIBE = "resources/subscribe"
+UNSUBSCRIBE = "resources/unsubscribe"
+SHUTDOWN = "shutdown"
+"""No revision has it; clients written after older descriptions of MCP send it before `notifications/exit`."""
+EXIT = "notifications/exit"
+
+ALIASES = {"initialized": INITIALIZED}
+"""What some clients write, and what they mean."""
+
+NEEDED_CAPABILITY = {
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+}
+"""What a client must have declared before a server may ask it."""
+
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""Most detailed first (2025-11-25, server/utilities/logging: "Log Levels")."""
+
+_encoder = Encoder()
+_fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+
+
+class _Meta(Struct):
+    token: int | str | UnsetType | None = field(default=UNSET, name="progressToken")
+
+
+class _WithMeta(Struct):
+    meta: _Meta | UnsetType | None = field(default=UNSET, name="_meta")
+
+
+class Greeting(Struct):
+    """What a client says of itself in `initialize`."""
+
+    version: str = field(default="", name="protocolVersion")
+    capabilities: dict[str, Any] = field(default_factory=dict)
+
+
+class _Greeted(Struct):
+    version: str = field(default="", name="protocolVersion")
+
+
+class _Cancelled(Struct):
+    id: int | str | None = field(default=None, name="requestId")
+
+
+class _Progress(Struct):
+    token: int | str | None = field(default=None, name="progressToken")
+
+
+class _Resource(Struct):
+    uri: str = ""
+
+
+class _Level(Struct):
+    level: str = ""
+
+
+class _Code(Struct):
+    code: int = 0
+
+
+_with_meta = Decoder(_WithMeta)
+_greetings = Decoder(Greeting)
+_greeted = Decoder(_Greeted)
+_cancelled = Decoder(_Cancelled)
+_progress = Decoder(_Progress)
+_resources = Decoder(_Resource)
+_levels = Decoder(_Level)
+_codes = Decoder(_Code)
+
+
+def progress_token(request: Request) -> RequestId | None:
+    """The token under which the sender wants to hear of progress."""
+    if request.params is None:
+        return None
+    try:
+        meta = _with_meta.decode(request.params).meta
+    except DecodeError:
+        return None
+    if not isinstance(meta, _Meta) or meta.token is UNSET:
+        return None
+    return meta.token
+
+
+def with_progress_token(request: Request, token: RequestId) -> Request:
+    """The request under another progress token; everything else stays the bytes it was."""
+    params = _fields.decode(request.params or b"{}")
+    meta = _fields.decode(params["_meta"])
+    meta["progressToken"] = Raw(_encoder.encode(token))
+    params["_meta"] = Raw(_encoder.encode(meta))
+    return Request(request.id, request.method, Raw(_encoder.encode(params)))
+
+
+def with_field(notification: Notification, name: str, value: RequestId) -> Notification:
+    """The notification with one field replaced; everything else stays the bytes it was."""
+    params = _fields.decode(notification.params or b"{}")
+    params[name] = Raw(_encoder.encode(value))
+    return Notification(notification.method, Raw(_encoder.encode(params)))
+
+
+def cancelled_id(notification: Notification) -> RequestId | None:
+    try:
+        return _cancelled.decode(notification.params or b"{}").id
+    except DecodeError:
+        return None
+
+
+def reported_token(notification: Notification) -> RequestId | None:
+    """The token that a progress notification reports on."""
+    try:
+        return _progress.decode(notification.params or b"{}").token
+    except DecodeError:
+        return None
+
+
+def greeting(request: Request) -> Greeting:
+    """What the client declared; nothing where it declared something unreadable, for the server will judge that."""
+    try:
+        return _greetings.decode(request.params or b"{}")
+    except DecodeError:
+        return Greeting()
+
+
+def greeted_version(result: Raw) -> str:
+    """The protocol version that the server answered `initialize` with."""
+    try:
+        return _greeted.decode(result).version
+    except DecodeError:
+        return ""
+
+
+def with_version(result: Raw, version: str) -> Raw:
+    """The answer to `initialize` under another protocol version."""
+    fields = _fields.decode(result)
+    fields["protocolVersion"] = Raw(_encoder.encode(version))
+    return Raw(_encoder.encode(fields))
+
+
+def resource_uri(params: Raw | None) -> str:
+    try:
+        return _resources.decode(params or b"{}").uri
+    except DecodeError:
+        return ""
+
+
+def log_level(params: Raw | None) -> str:
+    try:
+        return _levels.decode(params or b"{}").level
+    except DecodeError:
+        return ""
+
+
+def error_code(error: Raw) -> int:
+    try:
+        return _codes.decode(error).code
+    except DecodeError:
+        return 0
+
+
+def cancellation(ident: RequestId, reason: str) -> Notification:
+    """Our word to a server that nobody waits for `ident` any more."""
+    return Notification(CANCELLED, Raw(_encoder.encode({"requestId": ident, "reason": reason})))
