@@ -1,0 +1,1 @@
+"""Where thinking meets doing: live sessions, and the one place where effects are performed."""

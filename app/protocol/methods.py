@@ -42,6 +42,8 @@ NEEDED_CAPABILITY = {
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Most detailed first (2025-11-25, server/utilities/logging: "Log Levels")."""
 
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+
 _encoder = Encoder()
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 
@@ -186,3 +188,12 @@ def error_code(error: Raw) -> int:
 def cancellation(ident: RequestId, reason: str) -> Notification:
     """Our word to a server that nobody waits for `ident` any more."""
     return Notification(CANCELLED, Raw(_encoder.encode({"requestId": ident, "reason": reason})))
+
+
+def names_version(params: Raw) -> bool:
+    """Whether the request carries its own version, as every one of the stateless revisions does."""
+    try:
+        meta = _fields.decode(params).get("_meta")
+        return meta is not None and VERSION_KEY in _fields.decode(meta)
+    except DecodeError:
+        return False

@@ -1,0 +1,97 @@
+"""The composition root: settings become plain values, and plain values an application.
+
+`uvicorn --factory app.asgi:create_app` works too, with the config file named by VIADUCT_CONFIG. Uvicorn then waits
+for open connections before it tells us to stop, so give it `--timeout-graceful-shutdown`.
+"""
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from app.auth.tokens import Entry, StaticTokens
+from app.config import Config, load
+from app.config.tree import Server, Token
+from app.core.conversation import Tolerance
+from app.core.session import Deadlines
+from app.edge.app import Viaduct
+from app.edge.guards import Guards
+from app.edge.incoming import EdgeSettings, StreamSettings
+from app.gateway.gateway import Gateway
+from app.gateway.settings import GatewaySettings, SessionSettings, UpstreamSettings
+from app.upstreams.child import ChildLimits
+from app.upstreams.command import Command
+
+
+def create_app(config: Config | None = None) -> Viaduct:
+    """The ASGI application of a configuration; without one, of the file that VIADUCT_CONFIG names."""
+    if config is None:
+        config = load(Path(os.environ["VIADUCT_CONFIG"]), os.environ)
+    settings = config.viaduct
+    public = urlsplit(settings.public_url or "")
+    return Viaduct(
+        Gateway(_gateway(config)),
+        EdgeSettings(_streams(config), settings.limits.body, settings.sessions.without_id == "implicit"),
+        _guards(config),
+        None if config.no_auth else StaticTokens(map(_entry, settings.auth.tokens)).authenticate,
+        public.path.rstrip("/"),
+    )
+
+
+def _gateway(config: Config) -> GatewaySettings:
+    settings = config.viaduct
+    return GatewaySettings(
+        tuple(_upstream(name, server, config) for name, server in config.servers.items()),
+        SessionSettings(
+            idle_seconds=settings.sessions.idle_timeout,
+            confirm_seconds=settings.sessions.confirm_timeout,
+            count_max=settings.sessions.max,
+            per_principal_max=settings.sessions.max_per_principal,
+            calls_max=settings.limits.in_flight,
+            streams_max=settings.streams.max_per_session,
+            log_bytes=settings.streams.log_bytes,
+            log_count=settings.streams.log_count,
+        ),
+        version("mcp-viaduct"),
+    )
+
+
+def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
+    settings = config.viaduct
+    return UpstreamSettings(
+        name,
+        Command(server.argv, server.env, server.cwd),
+        server.isolation,
+        Deadlines(
+            start=server.start_timeout,
+            request=server.request_timeout,
+            max_request=server.max_request_timeout,
+            stream_after=settings.streams.stream_after,
+            shutdown_grace=settings.sessions.shutdown_grace,
+        ),
+        Tolerance(bad_lines=settings.limits.bad_lines, ping=server.ping_timeout),
+        ChildLimits(
+            line_bytes=settings.limits.line,
+            queue_bytes=settings.limits.queue_bytes,
+            queue_count=settings.limits.queue_count,
+            close_seconds=server.stop_timeout,
+            term_seconds=server.kill_timeout,
+        ),
+    )
+
+
+def _streams(config: Config) -> StreamSettings:
+    streams = config.viaduct.streams
+    return StreamSettings(streams.keep_alive, streams.close_stream_after, streams.retry, streams.queue_bytes)
+
+
+def _guards(config: Config) -> Guards:
+    settings = config.viaduct
+    public = urlsplit(settings.public_url) if settings.public_url else None
+    hosts = [*settings.allowed_hosts, *([public.netloc] if public else [])]
+    origins = [*settings.allowed_origins, *([f"{public.scheme}://{public.netloc}"] if public else [])]
+    return Guards(hosts, origins)
+
+
+def _entry(token: Token) -> Entry:
+    return Entry(token.name, token.hash, frozenset(token.scopes), token.expires_at)

@@ -1,0 +1,90 @@
+"""A request's headers, read once."""
+
+from functools import lru_cache
+
+from app.edge.asgi import Scope
+from app.edge.refusals import Refusal
+
+_ONCE = frozenset(
+    {
+        b"host",
+        b"origin",
+        b"authorization",
+        b"content-type",
+        b"content-length",
+        b"transfer-encoding",
+        b"mcp-session-id",
+        b"mcp-protocol-version",
+        b"mcp-method",
+        b"mcp-name",
+        b"last-event-id",
+    }
+)
+_JOINED = b"accept"
+_QUERY_SECRETS = frozenset({b"access_token", b"token", b"api_key", b"apikey", b"authorization"})
+
+
+class Head:
+    """Those headers that we judge by; each is there at most once."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, scope: Scope) -> None:
+        # Read before the first receive(): uvicorn appends trailers to this list later.
+        values: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in _ONCE:
+                if name in values:
+                    raise Refusal(400, "duplicate_header", f"more than one {name.decode()} header")
+                values[name] = value
+            elif name == _JOINED:
+                values[name] = values[name] + b"," + value if name in values else value
+        self._values = values
+
+    def get(self, name: bytes) -> bytes | None:
+        return self._values.get(name)
+
+    def text(self, name: bytes) -> str | None:
+        """As ASCII; what is not ASCII is nothing that we ever gave out."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not value.isascii():
+            raise Refusal(400, "bad_header", f"{name.decode()} must be ASCII")
+        return value.decode("ascii")
+
+
+def refuse_secrets_in_query(scope: Scope) -> None:
+    """A query ends up in logs and histories (2025-11-25, basic/authorization: "Access Token Usage")."""
+    for part in scope["query_string"].lower().split(b"&"):
+        if part.split(b"=", 1)[0] in _QUERY_SECRETS:
+            raise Refusal(400, "token_in_query", "a token belongs in the Authorization header, never in the URL")
+
+
+def check_content_type(value: bytes | None) -> None:
+    """Anything else would let a web page send it without asking first (CORS: "simple requests")."""
+    kind = (value or b"").split(b";", 1)[0].strip().lower()
+    if kind != b"application/json":
+        raise Refusal(415, "content_type", "Content-Type must be application/json")
+
+
+@lru_cache(maxsize=256)
+def accepted(accept: bytes | None) -> tuple[bool, bool]:
+    """Whether JSON and whether an event stream may be answered. Read leniently: absent means both."""
+    if accept is None or not accept.strip():
+        return True, True
+    kinds = {kind for part in accept.lower().split(b",") if (kind := _kind(part))}
+    anything = b"*/*" in kinds
+    takes_json = anything or bool(kinds & {b"application/json", b"application/*"})
+    takes_stream = anything or bool(kinds & {b"text/event-stream", b"text/*"})
+    return takes_json, takes_stream
+
+
+def _kind(part: bytes) -> bytes | None:
+    """The media type, unless its weight says never."""
+    kind, *parameters = (piece.strip() for piece in part.split(b";"))
+    for parameter in parameters:
+        name, _, weight = parameter.partition(b"=")
+        if name.strip() == b"q" and weight.strip().rstrip(b"0") in (b"0.", b""):
+            return None
+    return kind

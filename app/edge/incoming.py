@@ -1,0 +1,106 @@
+"""One request at an endpoint of a server, after the guards: who, where, and the way back."""
+
+from dataclasses import dataclass
+
+from app.auth.principal import Principal
+from app.edge.asgi import Headers, Receive, Send
+from app.edge.heads import Head
+from app.edge.refusals import Refusal
+from app.edge.responses import Response
+from app.gateway.gateway import Gateway
+from app.gateway.settings import UpstreamSettings
+from app.protocol.revisions import REVISIONS, Revision
+
+SESSION_ID = b"mcp-session-id"
+VERSION = b"mcp-protocol-version"
+
+BODY_FAULT = "viaduct.body_fault"
+"""In the state of a scope: why the HTTP parser stopped reading a body (`too_large`, `too_slow`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """In seconds; `close_after` closes a connection, and not its stream, for clients that poll (SEP-1699)."""
+
+    keep_alive: float = 15.0
+    close_after: float | None = None
+    retry: float = 1.0
+    queue_bytes: int = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeSettings:
+    streams: StreamSettings
+    body_max: int = 4 << 20
+    takes_sessionless: bool = True
+    """Whether a request without a session id is served by an implicit session."""
+
+
+@dataclass(slots=True)
+class Incoming:
+    method: str
+    head: Head
+    state: dict[str, object]
+    receive: Receive
+    send: Send
+    gateway: Gateway
+    settings: EdgeSettings
+    upstream: UpstreamSettings
+    principal: Principal
+    cors: Headers
+    has_started: bool = False
+
+    def response(self) -> Response:
+        streams = self.settings.streams
+        return Response(bytes_max=streams.queue_bytes, retry_ms=round(streams.retry * 1000))
+
+    def revision(self) -> Revision | None:
+        """Of the version header; None where there is none.
+
+        Raises:
+            Refusal: no revision has that date (2025-11-25, basic/transports: "Protocol Version Header").
+        """
+        named = self.head.text(VERSION)
+        if named is None:
+            return None
+        revision = REVISIONS.get(named)
+        if revision is None:
+            known = ", ".join(REVISIONS)
+            raise Refusal(400, "unknown_version", f"MCP-Protocol-Version names no revision; these are known: {known}")
+        return revision
+
+    async def body(self) -> bytes:
+        """The whole body, within the bounds that the settings and the HTTP parser set.
+
+        Raises:
+            Refusal: too large, or too slow.
+        """
+        declared = self.head.get(b"content-length")
+        if declared is not None and declared.isdigit() and int(declared) > self.settings.body_max:
+            raise self._too_large()
+        event = await self.receive()
+        body: bytes = event.get("body", b"")
+        if event.get("more_body", False):
+            body = await self._rest(body)
+        if len(body) > self.settings.body_max or self.state.get(BODY_FAULT) == "too_large":
+            raise self._too_large()
+        if self.state.get(BODY_FAULT) is not None:
+            raise Refusal(408, "too_slow", "the body did not arrive in time", [(b"connection", b"close")])
+        return body
+
+    async def _rest(self, first: bytes) -> bytes:
+        parts, size = [first], len(first)
+        while True:
+            event = await self.receive()
+            if event["type"] == "http.disconnect":
+                raise Refusal(400, "incomplete", "the connection ended before the body did")
+            parts.append(event.get("body", b""))
+            size += len(parts[-1])
+            if size > self.settings.body_max:
+                raise self._too_large()
+            if not event.get("more_body", False):
+                return b"".join(parts)
+
+    def _too_large(self) -> Refusal:
+        limit = self.settings.body_max
+        return Refusal(413, "too_large", f"a body may have at most {limit} bytes", [(b"connection", b"close")])

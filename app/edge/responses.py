@@ -1,0 +1,166 @@
+"""One HTTP response being written: JSON at once, or events as they come.
+
+What the gateway says is kept here until the connection takes it, up to a bound; one writer, the request's own
+task, empties it. A client that reads so slowly that the bound is passed loses the connection, not the stream.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from app.edge.asgi import Headers, Receive, Send
+
+EVENT_STREAM: Headers = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+_COMMENT = b":\n\n"
+_SLICE = 65536
+
+
+class Response:
+    """`retry_ms` is told to clients that may come back; `bytes_max` bounds what waits for a slow one."""
+
+    __slots__ = (
+        "_bytes_max",
+        "_chunks",
+        "_is_over",
+        "_retry_ms",
+        "_size",
+        "_waiter",
+        "body",
+        "has_begun",
+        "has_overflowed",
+    )
+
+    def __init__(self, *, bytes_max: int, retry_ms: int) -> None:
+        self.body: bytes | None = None
+        self.has_begun = False
+        self._bytes_max = bytes_max
+        self._retry_ms = retry_ms
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._is_over = False
+        self._waiter: asyncio.Future[bool] | None = None
+
+    # The gateway's side.
+
+    def answer(self, body: bytes) -> None:
+        self.body = body
+        self._wake()
+
+    def begin(self, prime: str | None) -> None:
+        self.has_begun = True
+        first = _COMMENT if prime is None else b"id: %s\nretry: %d\ndata: \n\n" % (prime.encode(), self._retry_ms)
+        self._put(first)
+
+    def event(self, ident: str | None, data: bytes) -> None:
+        head = b"data: " if ident is None else b"id: %s\ndata: " % ident.encode()
+        if b"\r" in data or b"\n" in data:
+            data = data.translate(_ONE_LINE)
+        if len(data) < _SLICE:
+            self._put(b"%s%s\n\n" % (head, data))
+        else:
+            self._put(head)
+            self._put(data)
+            self._put(b"\n\n")
+
+    def named_event(self, name: str, data: str) -> None:
+        """An event of HTTP+SSE that is no message."""
+        self._put(f"event: {name}\ndata: {data}\n\n".encode())
+
+    def end(self) -> None:
+        self._is_over = True
+        self._wake()
+
+    # The edge's side.
+
+    async def ready(self) -> None:
+        """Until it is known which form the response has."""
+        if self.body is None and not self.has_begun and not self._is_over:
+            await self._wait(None)
+
+    async def write(
+        self, receive: Receive, send: Send, headers: Headers, *, keep_alive: float, close_after: float | None
+    ) -> None:
+        """Write events until the stream ends, the client is gone, or the connection has lasted `close_after`."""
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        loop = asyncio.get_running_loop()
+        close_at = None if close_after is None else loop.time() + close_after
+        watch = loop.create_task(self._watch(receive))
+        try:
+            await self._write_events(send, keep_alive, close_at)
+        finally:
+            watch.cancel()
+
+    async def _write_events(self, send: Send, keep_alive: float, close_at: float | None) -> None:
+        now = asyncio.get_running_loop().time
+        while True:
+            while self._chunks:
+                for chunk in self._take():
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if self._is_over:
+                break
+            if close_at is not None and now() >= close_at:
+                await send({"type": "http.response.body", "body": b"retry: %d\n\n" % self._retry_ms, "more_body": True})
+                break
+            patience = keep_alive if close_at is None else min(keep_alive, max(0.0, close_at - now()))
+            if not await self._wait(patience) and patience == keep_alive:
+                self._put(_COMMENT)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._chunks.clear()
+        self.end()
+
+    def _take(self) -> Iterable[bytes]:
+        """What waits: small things together, large things in slices, so that a slow client holds up little."""
+        chunks, self._chunks, self._size = self._chunks, [], 0
+        if sum(map(len, chunks)) <= _SLICE:
+            return [b"".join(chunks)]
+        return (piece for chunk in chunks for piece in _slices(chunk))
+
+    def _put(self, chunk: bytes) -> None:
+        if self._is_over:
+            return
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        if self._size > self._bytes_max and len(self._chunks) > 3:
+            self._chunks.clear()
+            self._is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        _settle(self._waiter, woken=True)
+
+    async def _wait(self, seconds: float | None) -> bool:
+        """Until there is something to do; False where the time was up first."""
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = None if seconds is None else loop.call_later(seconds, _expire, waiter)
+        try:
+            return await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+
+_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+
+
+def _expire(waiter: "asyncio.Future[bool]") -> None:
+    _settle(waiter, woken=False)
+
+
+def _settle(waiter: "asyncio.Future[bool] | None", *, woken: bool) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(woken)
+
+
+def _slices(chunk: bytes) -> Iterator[bytes]:
+    view = memoryview(chunk)
+    for start in range(0, len(chunk), _SLICE):
+        yield bytes(view[start : start + _SLICE])

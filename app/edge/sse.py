@@ -1,0 +1,58 @@
+"""HTTP+SSE of 2024-11-05: one event stream for all that is said, and POSTs that are only ever accepted."""
+
+from urllib.parse import parse_qs
+
+from app.edge.asgi import respond
+from app.edge.heads import accepted, check_content_type
+from app.edge.incoming import Incoming
+from app.edge.refusals import Refusal, not_allowed
+from app.edge.responses import EVENT_STREAM
+from app.protocol.faults import InvalidRequest, ShuttingDown
+from app.protocol.jsonrpc import Request, read_all
+
+_SESSION = "session_id"
+
+
+async def serve_stream(incoming: Incoming, *, has_slash: bool) -> None:
+    """The stream is the session: it opens with it, and ends it."""
+    if incoming.method != "GET":
+        raise not_allowed(b"GET, OPTIONS", "the stream of HTTP+SSE is opened with GET")
+    if not accepted(incoming.head.get(b"accept"))[1]:
+        raise Refusal(406, "not_acceptable", "this is answered with text/event-stream; accept that")
+    live = incoming.gateway.open(incoming.upstream, incoming.principal.key)
+    live.is_confirmed = True
+    response = incoming.response()
+    # Relative, so that it is right under any prefix that a proxy in front may add (2024-11-05: "a URI").
+    endpoint = f"{'../' if has_slash else ''}messages?{_SESSION}={live.ident}"
+    response.named_event("endpoint", endpoint)
+    live.speak_on(response)
+    try:
+        await response.write(
+            incoming.receive,
+            incoming.send,
+            [*EVENT_STREAM, *incoming.cors],
+            keep_alive=incoming.settings.streams.keep_alive,
+            close_after=None,
+        )
+    finally:
+        live.close("disconnected")
+
+
+async def serve_message(incoming: Incoming, query: bytes) -> None:
+    if incoming.method != "POST":
+        raise not_allowed(b"POST, OPTIONS", "messages are sent with POST")
+    check_content_type(incoming.head.get(b"content-type"))
+    idents = parse_qs(query.decode("ascii", "replace")).get(_SESSION, [])
+    if len(idents) != 1:
+        raise Refusal(400, "no_session", f"send messages to the URI that the endpoint event named, with {_SESSION}")
+    message = read_all(await incoming.body())
+    live = incoming.gateway.find(idents[0], incoming.upstream.name, incoming.principal.key)
+    if isinstance(message, list):
+        raise InvalidRequest("HTTP+SSE has no batches; send one message in each POST")
+    if isinstance(message, Request):
+        if incoming.gateway.is_draining:
+            raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
+        live.ask_on_sole(message)
+    else:
+        live.tell(message)
+    await respond(incoming.send, 202, [*incoming.cors])

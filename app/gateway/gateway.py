@@ -1,0 +1,193 @@
+"""All live sessions and the servers behind them: who may open one, who may use it, and when it ends."""
+
+import asyncio
+import logging
+import secrets
+from itertools import count
+
+from app.core.session import Session
+from app.gateway.live import LiveSession
+from app.gateway.seats import OwnChild, SharedChild
+from app.gateway.settings import GatewaySettings, UpstreamSettings
+from app.gateway.stream import Outlet
+from app.gateway.tasks import Tasks
+from app.protocol import methods
+from app.protocol.faults import Overloaded, ShuttingDown, UnknownSession
+from app.protocol.jsonrpc import Notification, Request, payload
+from app.protocol.revisions import NEWEST_HANDSHAKE
+
+log = logging.getLogger("viaduct.session")
+
+
+class Gateway:
+    """Built with plain values; `run` it around everything else, and it leaves no child behind."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self.settings = settings
+        self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
+        self.is_draining = False
+        self._sessions: dict[str, LiveSession] = {}
+        self._owned: dict[str, int] = {}
+        self._implicit: dict[tuple[str, str], LiveSession] = {}
+        self._shared: dict[str, SharedChild] = {}
+        self._tasks = Tasks()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to look after sessions; from within the loop."""
+        self._arm_sweep()
+
+    async def stop(self) -> None:
+        """End every session and wait until every child is gone."""
+        self.is_draining = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for live in list(self._sessions.values()):
+            live.close("shutdown")
+        for shared in list(self._shared.values()):
+            shared.close()
+        self._shared.clear()
+        await self._tasks.finish()
+
+    async def drain(self, seconds: float) -> None:
+        """Take no new work, let what runs finish for so many seconds, then end every session with a last word."""
+        self.is_draining = True
+        log.info("draining", extra={"sessions": len(self._sessions)})
+        try:
+            async with asyncio.timeout(seconds):
+                while busy := [live for live in self._sessions.values() if live.is_busy]:
+                    await _quiet(busy)
+        except TimeoutError:
+            log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
+        await self.stop()
+
+    @property
+    def session_count(self) -> int:
+        return len(self._sessions)
+
+    # Sessions.
+
+    def open(self, upstream: UpstreamSettings, owner: str) -> LiveSession:
+        """A new session with a place at its server.
+
+        Raises:
+            ShuttingDown, Overloaded: and nothing was started.
+        """
+        self._admit(owner)
+        shared = self._shared_child(upstream) if upstream.isolation == "shared" else None
+        mint = count(1) if shared is None else shared.mint
+        core = Session(upstream.deadlines, mint, self.settings.sessions.calls_max)
+        live = LiveSession(
+            secrets.token_urlsafe(32),
+            secrets.token_hex(4),
+            owner,
+            upstream.name,
+            core,
+            self.settings.sessions,
+            stream_after=upstream.deadlines.stream_after,
+            on_end=self._ended,
+        )
+        self._sessions[live.ident] = live
+        self._owned[owner] = self._owned.get(owner, 0) + 1
+        live.seat = OwnChild(upstream, mint, self._tasks, live) if shared is None else shared.join(live)
+        log.info("session opened", extra={"server": upstream.name})
+        return live
+
+    def find(self, ident: str, upstream: str, owner: str) -> LiveSession:
+        """The session of that id, if it is the owner's and at that server.
+
+        Raises:
+            UnknownSession: it is not, or there is none: the caller cannot tell which.
+        """
+        live = self._sessions.get(ident)
+        if live is None or live.owner != owner or live.upstream != upstream:
+            raise UnknownSession
+        live.is_confirmed = True
+        return live
+
+    def implicit(self, upstream: UpstreamSettings, owner: str, version: str | None) -> LiveSession:
+        """The session of a client that names none: one for each owner and server, greeted by us."""
+        known = self._implicit.get((owner, upstream.name))
+        if known is not None:
+            return known
+        live = self.open(upstream, owner)
+        live.is_confirmed = True
+        self._implicit[owner, upstream.name] = live
+        params = {
+            "protocolVersion": version or NEWEST_HANDSHAKE.date,
+            "capabilities": {},
+            "clientInfo": {"name": "viaduct", "version": self.settings.version},
+        }
+        live.ask(Request(0, methods.INITIALIZE, payload(params)), Unheard(), takes_json=True, takes_stream=False)
+        live.tell(Notification(methods.INITIALIZED))
+        return live
+
+    def _admit(self, owner: str) -> None:
+        limits = self.settings.sessions
+        if self.is_draining:
+            raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
+        if len(self._sessions) >= limits.count_max:
+            raise Overloaded("too many sessions", reason="sessions.max", retry_after=5.0)
+        if self._owned.get(owner, 0) >= limits.per_principal_max:
+            raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
+
+    def _shared_child(self, upstream: UpstreamSettings) -> SharedChild:
+        shared = self._shared.get(upstream.name)
+        if shared is None:
+            shared = SharedChild(upstream, self._tasks, self.settings.version, self._shared_lost)
+            self._shared[upstream.name] = shared
+        return shared
+
+    def _shared_lost(self, child: SharedChild) -> None:
+        for name, shared in list(self._shared.items()):
+            if shared is child:
+                del self._shared[name]
+
+    def _ended(self, live: LiveSession) -> None:
+        if self._sessions.pop(live.ident, None) is None:
+            return
+        self._owned[live.owner] -= 1
+        if not self._owned[live.owner]:
+            del self._owned[live.owner]
+        if self._implicit.get((live.owner, live.upstream)) is live:
+            del self._implicit[live.owner, live.upstream]
+
+    # Time.
+
+    def _arm_sweep(self) -> None:
+        limits = self.settings.sessions
+        pause = min(5.0, max(0.05, min(limits.idle_seconds, limits.confirm_seconds) / 10))
+        self._sweep = asyncio.get_running_loop().call_later(pause, self._end_unused)
+
+    def _end_unused(self) -> None:
+        limits, now = self.settings.sessions, asyncio.get_running_loop().time()
+        for live in list(self._sessions.values()):
+            if not live.is_confirmed and now - live.opened_at > limits.confirm_seconds:
+                live.close("unconfirmed")
+            elif now - live.used_at > limits.idle_seconds and not live.is_live:
+                live.close("idle")
+        self._arm_sweep()
+
+
+class Unheard(Outlet):
+    """For an answer that nobody waits for."""
+
+    def answer(self, body: bytes) -> None:
+        pass
+
+    def begin(self, prime: str | None) -> None:
+        pass
+
+    def event(self, ident: str | None, data: bytes) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+async def _quiet(busy: list[LiveSession]) -> None:
+    """Until one of them has no call in flight any more."""
+    settled = asyncio.Event()
+    for live in busy:
+        live.on_quiet = settled.set
+    await settled.wait()

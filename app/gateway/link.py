@@ -1,0 +1,189 @@
+"""The talk with one child performed: bytes to messages and back, and an end to a child that misbehaves."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+from app.core.conversation import FOREVER, Conversation
+from app.gateway.settings import UpstreamSettings
+from app.gateway.tasks import Tasks
+from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, Unavailable
+from app.protocol.jsonrpc import Message, Request, Result, failure, line, read_all
+from app.upstreams import child as children
+from app.upstreams.child import Child, Exit
+
+log = logging.getLogger("viaduct.child")
+
+
+class Link:
+    """`receive` gets every message that the child writes, `lost` the fault with which the child is gone, once."""
+
+    def __init__(
+        self,
+        upstream: UpstreamSettings,
+        mint: Iterator[int],
+        tasks: Tasks,
+        receive: Callable[[Message], None],
+        lost: Callable[[GatewayFault], None],
+    ) -> None:
+        self._upstream = upstream
+        self._conversation = Conversation(upstream.tolerance, mint)
+        self._tasks = tasks
+        self._receive = receive
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._early: list[Message] = []
+        self._child: Child | None = None
+        self._is_ready = False
+        self._is_over = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        """Start the child; until it runs, what is written waits."""
+        self._tasks.spawn(self._start(), f"start {self._upstream.name}")
+
+    def write(self, message: Message) -> None:
+        """At once if the pipe takes it. A request that finds the queue full is answered so, and was not executed."""
+        if self._is_over:
+            return
+        child = self._child
+        if child is None:
+            self._early.append(message)
+        elif isinstance(message, Request):
+            if not child.write(line(message), message.id if isinstance(message.id, int) else None):
+                fault = Overloaded("the server does not read its input; its queue is full", reason="queue")
+                self._receive(failure(message.id, fault))
+        elif not child.write(line(message)):
+            log.warning("message dropped: the server does not read", extra={"server": self._upstream.name})
+
+    def withdraw(self, ident: int) -> bool:
+        """Take back a request of which not one byte was handed to the pipe; False where that is too late."""
+        return self._child is not None and self._child.withdraw(ident)
+
+    def doubt(self) -> None:
+        ping = self._conversation.doubt(self._loop.time())
+        if ping is not None:
+            self.write(ping)
+            self._arm()
+
+    def overdue(self) -> None:
+        """The child did not answer `initialize` in time."""
+        self.fail(self._not_ready("the server did not answer initialize in time", "start_timed_out"))
+
+    def fail(self, fault: GatewayFault) -> None:
+        """The child is of no use any more: whoever waits for it hears why, and it is stopped."""
+        if self._is_over:
+            return
+        log.warning("child given up", extra={"server": self._upstream.name, "reason": fault.reason})
+        self.close()
+        self._lost(fault)
+
+    def close(self) -> None:
+        """Nobody needs the child any more."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self._early.clear()
+        self._disarm()
+        if self._child is not None:
+            self._tasks.spawn(self._stop(self._child), f"stop {self._upstream.name}")
+
+    # The child's side.
+
+    def on_line(self, text: bytes) -> None:
+        try:
+            messages = read_all(text)
+        except ClientFault as fault:
+            self._nonsense(fault)
+            return
+        if self._timer is not None:
+            self._conversation.heard()
+            self._disarm()
+        if isinstance(messages, list):
+            for message in messages:
+                self._heard(message)
+        else:
+            self._heard(messages)
+
+    def on_oversize(self) -> None:
+        log.warning("line too long, dropped", extra={"server": self._upstream.name})
+        fault = self._conversation.oversized(self._loop.time())
+        if fault is not None:
+            self.fail(fault)
+        else:
+            self._arm()
+
+    def on_exit(self, exit: Exit) -> None:  # noqa: A002 - the field's word
+        extra = {"server": self._upstream.name, "code": exit.code, "signal": exit.signal}
+        if self._is_over:
+            log.info("child stopped", extra=extra)
+            return
+        log.warning("child exited", extra=extra)
+        if not self._is_ready:
+            self.fail(
+                self._not_ready(f"the server ended before it was ready: {exit.describe()}", "exited_before_ready", exit)
+            )
+            return
+        details = {"exitCode": exit.code, "signal": exit.signal}
+        self.fail(
+            Exited(f"the server ended: {exit.describe()}", executed="unknown", server=self._upstream.name, **details)
+        )
+
+    def _heard(self, message: Message) -> None:
+        if not self._is_ready and isinstance(message, Result):
+            self._is_ready = True
+        if not self._is_over:
+            self._receive(message)
+
+    def _nonsense(self, fault: ClientFault) -> None:
+        log.info("line on stdout is no message, dropped", extra={"server": self._upstream.name, "reason": fault.reason})
+        end = self._conversation.nonsense(self._loop.time())
+        if end is not None:
+            self.fail(end)
+
+    # Life and time.
+
+    async def _start(self) -> None:
+        upstream = self._upstream
+        try:
+            child = await children.start(upstream.name, upstream.command, upstream.limits, self)
+        except Unavailable as fault:
+            fault.details.setdefault("server", upstream.name)
+            self.fail(fault)
+            return
+        if self._is_over:
+            await child.stop()
+            return
+        log.info("child started", extra={"server": upstream.name, "pid": child.pid})
+        self._child = child
+        early, self._early = self._early, []
+        for message in early:
+            self.write(message)
+
+    async def _stop(self, child: Child) -> None:
+        await child.stop()
+
+    def _not_ready(self, sentence: str, reason: str, exit: Exit | None = None) -> Unavailable:  # noqa: A002
+        """With the exit and the last lines of stderr, for without them nobody can mend it."""
+        details: dict[str, object] = {"server": self._upstream.name}
+        if exit is not None:
+            details |= {"exitCode": exit.code, "signal": exit.signal}
+        if self._child is not None:
+            details["stderr"] = self._child.stderr.tail()
+        return Unavailable(sentence, reason=reason, **details)
+
+    def _arm(self) -> None:
+        self._disarm()
+        if self._conversation.due < FOREVER:
+            self._timer = self._loop.call_at(self._conversation.due, self._tick)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._timer = None
+        fault = self._conversation.tick(self._loop.time())
+        if fault is not None:
+            self.fail(fault)

@@ -1,0 +1,275 @@
+"""A session with its streams and its server attached: the place where its effects are performed."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Protocol
+
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
+from app.core.replay import EventLog
+from app.core.session import FOREVER, Phase, Session
+from app.gateway.settings import SessionSettings
+from app.gateway.stream import Outlet, Stream
+from app.protocol.faults import GatewayFault, InvalidRequest, Overloaded, UnknownSession
+from app.protocol.jsonrpc import Message, Notification, Reply, Request
+from app.protocol.revisions import Revision
+
+log = logging.getLogger("viaduct.session")
+
+_EVENT_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})")
+
+
+class Seat(Protocol):
+    """A session's place at a server: a child of its own, or a share in one."""
+
+    def submit(self, message: Message) -> None:
+        """Hand the server a message, or keep it until the server can take it."""
+
+    def withdraw(self, ident: int) -> bool:
+        """Take back a request of which not one byte was sent; False where that is too late."""
+
+    def doubt(self) -> None:
+        """A call was not answered in time."""
+
+    def overdue(self) -> None:
+        """`initialize` was not answered in time."""
+
+    def leave(self) -> None:
+        """The session has ended."""
+
+
+class LiveSession:
+    """`tag` names the session in its event ids; `on_end` is told once, with this session, when it is over."""
+
+    def __init__(
+        self,
+        ident: str,
+        tag: str,
+        owner: str,
+        upstream: str,
+        core: Session,
+        settings: SessionSettings,
+        *,
+        stream_after: float,
+        on_end: Callable[["LiveSession"], None],
+    ) -> None:
+        self.ident = ident
+        self.tag = tag
+        self.owner = owner
+        self.upstream = upstream
+        self.seat: Seat
+        self.is_confirmed = False
+        self.on_quiet: Callable[[], object] | None = None
+        """Told whenever no call is in flight any more."""
+        self._core = core
+        self._settings = settings
+        self._stream_after = stream_after
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._log = EventLog(settings.log_bytes, settings.log_count)
+        self._streams: dict[StreamId, Stream] = {}
+        self._listeners: dict[StreamId, Stream] = {}
+        self._names = count(1)
+        self._sole: StreamId = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = FOREVER
+        self.used_at = self.opened_at = self._loop.time()
+
+    @property
+    def is_over(self) -> bool:
+        return self._core.phase is Phase.ENDED
+
+    @property
+    def is_busy(self) -> bool:
+        return self._core.is_busy
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody waits for something here: a call in flight, or a stream with a connection."""
+        return self._core.is_busy or any(stream.is_attached for stream in self._streams.values())
+
+    @property
+    def revision(self) -> Revision:
+        return self._core.revision
+
+    # The client speaks.
+
+    def ask(
+        self, message: Request | Sequence[Message], outlet: Outlet, *, takes_json: bool, takes_stream: bool
+    ) -> StreamId:
+        """A POST with at least one request in it; its answer goes to `outlet`.
+
+        Raises:
+            ClientFault, GatewayLimit: refused, and nothing has happened.
+        """
+        now = self.used_at = self._loop.time()
+        ident = next(self._names)
+        core = self._core
+        core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
+        is_batch = not isinstance(message, Request)
+        try:
+            effects = core.ask_all(message, ident, now) if is_batch else core.ask(message, ident, now)
+        except GatewayFault:
+            core.outlets.drop(ident)
+            raise
+        self._streams[ident] = Stream(
+            ident,
+            outlet,
+            self._log,
+            self.tag,
+            primes=core.revision.primes,
+            is_batch=is_batch,
+            takes_json=takes_json,
+        )
+        self._perform(effects)
+        return ident
+
+    def speak_on(self, outlet: Outlet) -> None:
+        """All that is ever said to this client goes to `outlet` (HTTP+SSE)."""
+        self._sole = self.listen(outlet, is_logged=False)
+
+    def ask_on_sole(self, message: Request) -> None:
+        """A request whose answer goes to the session's one stream."""
+        now = self.used_at = self._loop.time()
+        self._perform(self._core.ask(message, self._sole, now))
+
+    def tell(self, message: Notification | Reply) -> None:
+        now = self.used_at = self._loop.time()
+        self._perform(self._core.tell(message, now))
+
+    def listen(self, outlet: Outlet, *, is_logged: bool = True) -> StreamId:
+        """Open a stream for what answers no request."""
+        self._check_room()
+        self.used_at = self._loop.time()
+        ident = next(self._names)
+        event_log = self._log if is_logged else None
+        stream = Stream(ident, outlet, event_log, self.tag, primes=self._core.revision.primes)
+        self._streams[ident] = self._listeners[ident] = stream
+        stream.begin()
+        self._hear(stream)
+        return ident
+
+    def resume(self, event_id: str, outlet: Outlet) -> StreamId:
+        """Go on with the stream of `event_id`, from the event after it.
+
+        Raises:
+            InvalidRequest: no event of this session.
+            UnknownSession: an event of another session.
+        """
+        ident, number = self._find_event(event_id)
+        self.used_at = self._loop.time()
+        stream = self._streams.get(ident)
+        is_open = stream is not None
+        if stream is None:
+            stream = Stream(ident, None, self._log, self.tag)
+        stream.attach(outlet, self._log.after(ident, number))
+        if not is_open:
+            stream.end()
+        elif ident in self._listeners:
+            self._hear(stream)
+        return ident
+
+    def detach(self, ident: StreamId, outlet: Outlet) -> None:
+        """The connection of a stream is gone; the stream is not."""
+        stream = self._streams.get(ident)
+        if stream is not None and stream.detach(outlet):
+            self.used_at = self._loop.time()
+            self._core.outlets.unlisten(ident)
+
+    def close(self, reason: str) -> None:
+        """End the session: what it owes gets its last word, its streams end, its server is let go."""
+        self._perform(self._core.close(reason))
+
+    # The server speaks.
+
+    def deliver(self, message: Message) -> None:
+        self._perform(self._core.deliver(message, self._loop.time()))
+
+    def lost(self, fault: GatewayFault, reason: str) -> None:
+        """The server is gone for good."""
+        self._perform(self._core.lost(fault, reason))
+
+    # Effects.
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case ToUpstream():
+                    self.seat.submit(effect.message)
+                case ToClient() | BeginStream() | EndStream():
+                    self._perform_on_stream(effect)
+                case Doubt():
+                    self.seat.doubt()
+                case Overdue():
+                    self.seat.overdue()
+                case Ended():
+                    self._ended(effect.reason)
+        if self._core.due < self._timer_at:
+            self._arm()
+        if self.on_quiet is not None and not self._core.is_busy:
+            self.on_quiet()
+
+    def _perform_on_stream(self, effect: ToClient | BeginStream | EndStream) -> None:
+        stream = self._streams.get(effect.stream)
+        if stream is None:
+            return
+        match effect:
+            case ToClient():
+                stream.say(effect.message)
+            case BeginStream():
+                stream.begin()
+            case EndStream():
+                del self._streams[effect.stream]
+                stream.end()
+
+    def _ended(self, reason: str) -> None:
+        log.info("session ended", extra={"server": self.upstream, "reason": reason})
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            stream.end()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.seat.leave()
+        self._on_end(self)
+
+    def _arm(self) -> None:
+        """One timer for all that may fall due; it is only ever moved forward, so most calls leave it alone."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = self._core.due
+        self._timer = self._loop.call_at(self._timer_at, self._tick) if self._timer_at < FOREVER else None
+
+    def _tick(self) -> None:
+        self._timer, self._timer_at = None, FOREVER
+        self._perform(self._core.tick(self._loop.time(), self.seat.withdraw))
+
+    # Streams.
+
+    def _hear(self, stream: Stream) -> None:
+        self._core.outlets.unlisten(stream.ident)
+        for notification in self._core.outlets.listen(stream.ident):
+            stream.say(notification)
+
+    def _check_room(self) -> None:
+        """A stream that nobody reads any more makes room for a new one, the oldest first."""
+        attached = [ident for ident, stream in self._streams.items() if stream.is_attached]
+        if len(attached) >= self._settings.streams_max:
+            raise Overloaded("too many streams open in this session", reason="streams", retry_after=1.0)
+        detached = [ident for ident, stream in self._listeners.items() if not stream.is_attached]
+        for ident in detached[: len(self._listeners) - self._settings.streams_max + 1]:
+            del self._listeners[ident]
+            self._streams.pop(ident, None)
+
+    def _find_event(self, event_id: str) -> tuple[StreamId, int]:
+        parts = _EVENT_ID.fullmatch(event_id)
+        if parts is None:
+            raise InvalidRequest("Last-Event-ID is no event id of ours", reason="unknown_event")
+        if parts[1] != self.tag:
+            raise UnknownSession
+        ident, number = int(parts[2]), int(parts[3])
+        if not self._log.holds(ident, number):
+            raise InvalidRequest("Last-Event-ID is no event of this session", reason="unknown_event")
+        return ident, number

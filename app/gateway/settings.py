@@ -1,0 +1,45 @@
+"""What the gateway must be told: plain values, durations in seconds."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from app.core.conversation import Tolerance
+from app.core.session import Deadlines
+from app.upstreams.child import ChildLimits
+from app.upstreams.command import Command
+
+Isolation = Literal["session", "shared"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSettings:
+    """One configured server."""
+
+    name: str
+    command: Command
+    isolation: Isolation = "session"
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    limits: ChildLimits = field(default_factory=ChildLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How many sessions there may be, and how long one lives without being used."""
+
+    idle_seconds: float = 1800.0
+    confirm_seconds: float = 120.0
+    """A session whose id no later request carried ends after this."""
+    count_max: int = 1000
+    per_principal_max: int = 100
+    calls_max: int = 1000
+    streams_max: int = 16
+    log_bytes: int = 1 << 20
+    log_count: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySettings:
+    upstreams: tuple[UpstreamSettings, ...]
+    sessions: SessionSettings = field(default_factory=SessionSettings)
+    version: str = "0"

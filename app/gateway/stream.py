@@ -1,0 +1,128 @@
+"""An ordered run of messages that ends once, and the one connection, if any, that carries it now."""
+
+from typing import Protocol
+
+from app.core.effects import StreamId
+from app.core.replay import EventLog, Replay
+from app.protocol.faults import EventsLost
+from app.protocol.jsonrpc import Failure, Message, RequestId, Result, encode, failure
+
+
+class Outlet(Protocol):
+    """The edge's end of one HTTP response."""
+
+    def answer(self, body: bytes) -> None:
+        """`body` is all there is to say."""
+
+    def begin(self, prime: str | None) -> None:
+        """Events will follow; `prime` is an event id to begin with."""
+
+    def event(self, ident: str | None, data: bytes) -> None:
+        """One more event. Where the connection cannot take it, the connection closes."""
+
+    def end(self) -> None:
+        """Nothing more will be said here."""
+
+
+class Stream:
+    """With a log its events have ids and can be said again; without one, what a broken connection lost is lost."""
+
+    __slots__ = ("_answers", "_begun", "_is_batch", "_log", "_outlet", "_primes", "_tag", "_takes_json", "ident")
+
+    def __init__(
+        self,
+        ident: StreamId,
+        outlet: Outlet | None,
+        log: EventLog | None,
+        tag: str,
+        *,
+        primes: bool = False,
+        is_batch: bool = False,
+        takes_json: bool = False,
+    ) -> None:
+        self.ident = ident
+        self._outlet = outlet
+        self._log = log
+        self._tag = tag
+        self._primes = primes
+        self._is_batch = is_batch
+        self._takes_json = takes_json
+        self._begun = False
+        self._answers: list[Result | Failure] = []
+
+    @property
+    def is_attached(self) -> bool:
+        return self._outlet is not None
+
+    def say(self, message: Message) -> None:
+        """What comes first decides the form: answers alone become JSON, anything else an event stream."""
+        if not self._begun:
+            if self._takes_json and isinstance(message, Result | Failure):
+                self._answers.append(message)
+                return
+            self.begin()
+        self._event(message)
+
+    def begin(self) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        if self._outlet is not None:
+            self._outlet.begin(self._prime())
+        for answer in self._answers:
+            self._event(answer)
+
+    def end(self) -> None:
+        if not self._begun and self._answers:
+            self._answer()
+        else:
+            self.begin()
+        if self._outlet is not None:
+            self._outlet.end()
+            self._outlet = None
+
+    def attach(self, outlet: Outlet, replay: Replay) -> None:
+        """Say again what a broken connection lost, then go on here; an older connection is closed."""
+        if self._outlet is not None:
+            self._outlet.end()
+        self._outlet = outlet
+        self._begun = True
+        outlet.begin(None)
+        for ident in replay.lost:
+            fault = EventsLost("the answer was sent, but is no longer kept", executed="unknown")
+            outlet.event(None, encode(failure(ident, fault)))
+        for event in replay.events:
+            outlet.event(self._event_id(event.number), event.data)
+
+    def detach(self, outlet: Outlet) -> bool:
+        """The connection is gone; whether it was the one that carried the stream."""
+        if self._outlet is not outlet:
+            return False
+        self._outlet = None
+        return True
+
+    def _answer(self) -> None:
+        if self._outlet is None:
+            return
+        bodies = [encode(answer) for answer in self._answers]
+        self._outlet.answer(b"[%s]" % b",".join(bodies) if self._is_batch else bodies[0])
+
+    def _event(self, message: Message) -> None:
+        data = encode(message)
+        ident = None
+        if self._log is not None:
+            ident = self._event_id(self._log.append(self.ident, data, _answered(message)))
+        if self._outlet is not None:
+            self._outlet.event(ident, data)
+
+    def _prime(self) -> str | None:
+        if self._log is None or not self._primes:
+            return None
+        return self._event_id(self._log.mark(self.ident))
+
+    def _event_id(self, number: int) -> str:
+        return f"{self._tag}-{self.ident}-{number}"
+
+
+def _answered(message: Message) -> RequestId | None:
+    return message.id if isinstance(message, Result | Failure) else None

@@ -1,0 +1,320 @@
+"""A session's decisions, whole effects compared."""
+
+from itertools import count
+
+import pytest
+from msgspec import Raw
+
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, ToClient, ToUpstream
+from app.core.session import Deadlines, Phase, Session
+from app.protocol import methods
+from app.protocol.faults import Exited, InvalidRequest, Overloaded
+from app.protocol.jsonrpc import Failure, Notification, Request, Result, payload
+from app.protocol.revisions import NEWEST_HANDSHAKE
+
+LIMITS = Deadlines(start=10, request=60, max_request=600, stream_after=0.25, shutdown_grace=5)
+GREETING = payload({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}, "roots": {}}})
+GREETED = payload({"protocolVersion": "2025-11-25", "capabilities": {}})
+
+
+def raw(text: str) -> Raw:
+    return Raw(text.encode())
+
+
+def never(ident: int) -> bool:
+    return False
+
+
+def post(session: Session, stream: int, *, can_stream: bool = True, now: float = 0.0) -> None:
+    session.outlets.post(stream, can_stream=can_stream, begin_at=now + LIMITS.stream_after)
+
+
+def ask(session: Session, request: Request, stream: int, *, now: float = 0.0, can_stream: bool = True) -> list[Effect]:
+    post(session, stream, can_stream=can_stream, now=now)
+    return session.ask(request, stream, now)
+
+
+def call(ident: int | str, name: str = "echo") -> Request:
+    return Request(ident, "tools/call", payload({"name": name}))
+
+
+def ours(ident: int, name: str = "echo") -> ToUpstream:
+    return ToUpstream(Request(ident, "tools/call", payload({"name": name})))
+
+
+@pytest.fixture
+def new() -> Session:
+    return Session(LIMITS, count(100))
+
+
+@pytest.fixture
+def session(new: Session) -> Session:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    new.deliver(Result(100, GREETED), 0.0)
+    return new
+
+
+def test_initialize_goes_to_the_server_as_it_is_and_its_answer_comes_back_as_it_is(new: Session) -> None:
+    assert ask(new, Request("a", "initialize", GREETING), 1) == [ToUpstream(Request(100, "initialize", GREETING))]
+    assert new.deliver(Result(100, GREETED), 0.1) == [ToClient(1, Result("a", GREETED)), EndStream(1)]
+    assert (new.phase, new.revision) == (Phase.OPEN, NEWEST_HANDSHAKE)
+
+
+def test_what_is_said_before_the_answer_to_initialize_waits_for_it_in_order(new: Session) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    assert ask(new, call(1), 2) == []
+    assert new.tell(Notification("notifications/initialized"), 0.0) == []
+    assert new.deliver(Result(100, GREETED), 0.1)[2:] == [
+        ours(101),
+        ToUpstream(Notification("notifications/initialized")),
+    ]
+
+
+def test_a_refused_initialize_ends_the_session_with_the_servers_own_error(new: Session) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    error = raw('{"code":-32602,"message":"no"}')
+    assert new.deliver(Failure(100, error), 0.1) == [ToClient(1, Failure(0, error)), EndStream(1), Ended("refused")]
+
+
+def test_a_request_before_initialize_is_out_of_turn(new: Session) -> None:
+    with pytest.raises(InvalidRequest):
+        ask(new, call(1), 1)
+
+
+def test_initialize_twice_is_refused(session: Session) -> None:
+    with pytest.raises(InvalidRequest):
+        ask(session, Request(5, "initialize", GREETING), 2)
+
+
+def test_a_reply_ends_the_stream_of_the_call_it_answers(session: Session) -> None:
+    assert ask(session, call(7), 2) == [ours(101)]
+    assert session.deliver(Result(101, raw("{}")), 0.1) == [ToClient(2, Result(7, raw("{}"))), EndStream(2)]
+
+
+def test_one_id_twice_in_flight_gets_each_its_own_answer(session: Session) -> None:
+    ask(session, call(1, "slow"), 2)
+    ask(session, call(1, "fast"), 3)
+    assert session.deliver(Result(102, raw('"fast"')), 0.1) == [ToClient(3, Result(1, raw('"fast"'))), EndStream(3)]
+    assert session.deliver(Result(101, raw('"slow"')), 0.2) == [ToClient(2, Result(1, raw('"slow"'))), EndStream(2)]
+
+
+def test_ids_keep_their_json_type(session: Session) -> None:
+    ask(session, call("1"), 2)
+    assert session.deliver(Result(101, raw("{}")), 0.1)[0] == ToClient(2, Result("1", raw("{}")))
+
+
+@pytest.mark.parametrize("ident", [None, 999, "101"])
+def test_a_reply_that_nobody_waits_for_is_dropped(session: Session, ident: int | str | None) -> None:
+    ask(session, call(1), 2)
+    assert session.deliver(Failure(ident, raw('{"code":-32700}')), 0.1) == []
+    assert session.is_busy
+
+
+def test_a_second_answer_is_dropped(session: Session) -> None:
+    ask(session, call(1), 2)
+    session.deliver(Result(101, raw("{}")), 0.1)
+    assert session.deliver(Result(101, raw("{}")), 0.1) == []
+
+
+def test_progress_tokens_are_ours_towards_the_server_and_the_clients_towards_the_client(session: Session) -> None:
+    asked = Request(1, "tools/call", raw('{"name":"x","_meta":{"progressToken":"tok","k":1.0}}'))
+    sent = raw('{"name":"x","_meta":{"progressToken":101,"k":1.0}}')
+    assert ask(session, asked, 2) == [ToUpstream(Request(101, "tools/call", sent))]
+    news = Notification("notifications/progress", raw('{"progressToken":101,"progress":1}'))
+    told = Notification("notifications/progress", raw('{"progressToken":"tok","progress":1}'))
+    assert session.deliver(news, 0.1) == [ToClient(2, told)]
+    session.deliver(Result(101, raw("{}")), 0.2)
+    assert session.deliver(news, 0.3) == []
+
+
+def test_progress_for_a_client_that_takes_json_only_is_dropped_but_counts_as_a_sign_of_life(session: Session) -> None:
+    asked = Request(1, "tools/call", raw('{"_meta":{"progressToken":1}}'))
+    ask(session, asked, 2, can_stream=False)
+    news = Notification("notifications/progress", raw('{"progressToken":101,"progress":1}'))
+    assert session.deliver(news, 59.0) == []
+    assert session.tick(61.0, never) == []
+
+
+def test_cancelling_an_id_that_is_in_flight_twice_cancels_the_newest(session: Session) -> None:
+    ask(session, call(1), 2)
+    ask(session, call(1), 3)
+    note = Notification(methods.CANCELLED, raw('{"requestId":1,"reason":"x"}'))
+    told = Notification(methods.CANCELLED, raw('{"requestId":102,"reason":"x"}'))
+    assert session.tell(note, 0.1) == [ToUpstream(told), EndStream(3)]
+    assert session.deliver(Result(102, raw("{}")), 0.2) == []
+    assert session.deliver(Result(101, raw("{}")), 0.2) == [ToClient(2, Result(1, raw("{}"))), EndStream(2)]
+
+
+def test_a_cancelled_call_of_a_client_that_takes_json_only_gets_a_last_word(session: Session) -> None:
+    ask(session, call(1), 2, can_stream=False)
+    effects = session.tell(Notification(methods.CANCELLED, raw('{"requestId":1}')), 0.1)
+    match effects:
+        case [ToUpstream(), ToClient(2, Failure(1, error)), EndStream(2)]:
+            assert methods.error_code(error) == -31009
+        case _:
+            pytest.fail(repr(effects))
+
+
+@pytest.mark.parametrize("params", ['{"requestId":"1"}', '{"requestId":9}', "{}", '{"requestId":null}'])
+def test_cancelling_what_is_not_in_flight_does_nothing(session: Session, params: str) -> None:
+    ask(session, call(1), 2)
+    assert session.tell(Notification(methods.CANCELLED, raw(params)), 0.1) == []
+
+
+def test_initialize_cannot_be_cancelled(new: Session) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    assert new.tell(Notification(methods.CANCELLED, raw('{"requestId":0}')), 0.1) == []
+
+
+def test_a_question_goes_to_the_only_call_in_flight_and_its_answer_back_under_the_servers_id(session: Session) -> None:
+    ask(session, call(1), 2)
+    question = Request("q", "elicitation/create", raw('{"message":"ok?"}'))
+    assert session.deliver(question, 0.1) == [ToClient(2, Request(1, "elicitation/create", raw('{"message":"ok?"}')))]
+    assert session.tell(Result(1, raw('{"action":"accept"}')), 0.2) == [
+        ToUpstream(Result("q", raw('{"action":"accept"}')))
+    ]
+
+
+def test_of_several_calls_none_is_asked_while_a_get_stream_is_there(session: Session) -> None:
+    ask(session, call(1), 2)
+    ask(session, call(2), 3)
+    assert session.deliver(Request(5, "roots/list"), 0.1) == [ToClient(3, Request(1, "roots/list"))]
+    session.outlets.listen(9)
+    assert session.deliver(Request(6, "roots/list"), 0.1) == [ToClient(9, Request(2, "roots/list"))]
+
+
+def test_a_question_for_which_there_is_no_stream_is_answered_with_an_error_at_once(session: Session) -> None:
+    ask(session, call(1), 2, can_stream=False)
+    match session.deliver(Request(5, "roots/list"), 0.1):
+        case [ToUpstream(Failure(5, error))]:
+            assert methods.error_code(error) == -31001
+        case other:
+            pytest.fail(repr(other))
+
+
+def test_a_client_is_never_asked_what_it_did_not_declare(session: Session) -> None:
+    ask(session, call(1), 2)
+    match session.deliver(Request(5, "sampling/createMessage", raw("{}")), 0.1):
+        case [ToUpstream(Failure(5, error))]:
+            assert methods.error_code(error) == -32601
+        case other:
+            pytest.fail(repr(other))
+
+
+def test_a_ping_that_cannot_reach_the_client_is_answered_by_us(session: Session) -> None:
+    assert session.deliver(Request(5, "ping"), 0.1) == [ToUpstream(Result(5, raw("{}")))]
+
+
+def test_a_withdrawn_question_is_withdrawn_from_the_client_under_our_id(session: Session) -> None:
+    ask(session, call(1), 2)
+    session.deliver(Request(5, "roots/list"), 0.1)
+    note = Notification(methods.CANCELLED, raw('{"requestId":5}'))
+    assert session.deliver(note, 0.2) == [ToClient(2, Notification(methods.CANCELLED, raw('{"requestId":1}')))]
+    assert session.tell(Result(1, raw("{}")), 0.3) == []
+
+
+def test_news_without_a_stream_waits_once_for_the_next_one_and_log_messages_do_not(session: Session) -> None:
+    changed = Notification("notifications/tools/list_changed")
+    for note in (changed, changed, Notification("notifications/message", raw('{"level":"info"}'))):
+        assert session.deliver(note, 0.1) == []
+    assert session.outlets.listen(9) == [changed]
+
+
+def test_a_silent_call_times_out_and_the_server_is_told(session: Session) -> None:
+    ask(session, call(1), 2)
+    assert session.tick(0.25, never) == [BeginStream(2)]
+    assert session.due == 60
+    effects = session.tick(60, never)
+    match effects:
+        case [ToUpstream(Notification(methods.CANCELLED, told)), Doubt(), ToClient(2, Failure(1, error)), EndStream(2)]:
+            assert methods.error_code(error) == -31003
+            assert b'"executed":"unknown"' in bytes(error)
+            assert b'"requestId":101' in bytes(told)
+        case _:
+            pytest.fail(repr(effects))
+
+
+def test_a_call_that_was_never_sent_is_taken_back_and_said_not_to_have_run(session: Session) -> None:
+    ask(session, call(1), 2)
+    effects = session.tick(60, lambda ident: ident == 101)[1:]
+    match effects:
+        case [ToClient(2, Failure(1, error)), EndStream(2)]:
+            assert b'"executed":"no"' in bytes(error)
+        case _:
+            pytest.fail(repr(effects))
+
+
+def test_progress_postpones_the_idle_deadline_but_not_the_last_one(session: Session) -> None:
+    ask(session, Request(1, "tools/call", raw('{"_meta":{"progressToken":1}}')), 2)
+    for now in range(50, 600, 50):
+        session.deliver(Notification("notifications/progress", raw('{"progressToken":101,"progress":1}')), now)
+        assert [type(effect) for effect in session.tick(now, never)] in ([], [BeginStream])
+    assert any(isinstance(effect, EndStream) for effect in session.tick(600, never))
+
+
+def test_a_call_does_not_time_out_while_its_client_is_being_asked(session: Session) -> None:
+    ask(session, call(1), 2)
+    session.deliver(Request(5, "elicitation/create", raw("{}")), 1)
+    assert session.tick(300, never) == [BeginStream(2)]
+    session.tell(Result(1, raw("{}")), 300)
+    assert session.tick(359, never) == []
+    assert any(isinstance(effect, EndStream) for effect in session.tick(360, never))
+
+
+def test_an_initialize_that_takes_too_long_is_overdue_once(new: Session) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    assert new.tick(10, never) == [BeginStream(1), Overdue()]
+    assert new.tick(11, never) == []
+
+
+def test_losing_the_server_fails_every_call_once_and_ends_the_session(session: Session) -> None:
+    ask(session, call(1), 2)
+    ask(session, call("b"), 3)
+    effects = session.lost(Exited("gone", executed="unknown"), "exited")
+    assert [type(effect) for effect in effects] == [ToClient, EndStream, ToClient, EndStream, Ended]
+    assert session.lost(Exited("gone"), "exited") == []
+    assert session.phase is Phase.ENDED
+
+
+def test_shutdown_is_passed_on_and_answered_for_a_server_that_does_not_know_it(session: Session) -> None:
+    assert ask(session, Request(5, "shutdown"), 2) == [ToUpstream(Request(101, "shutdown"))]
+    unknown = Failure(101, raw('{"code":-32601,"message":"?"}'))
+    assert session.deliver(unknown, 1) == [ToClient(2, Result(5, raw("{}"))), EndStream(2)]
+    with pytest.raises(InvalidRequest):
+        ask(session, call(6), 3)
+    exit_note = Notification("notifications/exit")
+    assert session.tell(exit_note, 2) == [ToUpstream(exit_note), Ended("exit")]
+
+
+def test_after_shutdown_a_session_ends_by_itself(session: Session) -> None:
+    ask(session, Request(5, "shutdown"), 2)
+    session.deliver(Result(101, raw("{}")), 1)
+    assert session.tick(5.9, never) == []
+    assert session.due == 6
+    assert session.tick(6, never) == [Ended("shutdown")]
+
+
+def test_initialized_without_its_prefix_is_taken_for_what_it_means(session: Session) -> None:
+    assert session.tell(Notification("initialized"), 0) == [ToUpstream(Notification("notifications/initialized"))]
+
+
+def test_too_many_calls_are_refused_and_nothing_happens() -> None:
+    session = Session(LIMITS, count(100), calls_max=1)
+    ask(session, Request(0, "initialize", GREETING), 1)
+    session.deliver(Result(100, GREETED), 0.0)
+    ask(session, call(1), 2)
+    with pytest.raises(Overloaded):
+        ask(session, call(2), 3)
+
+
+def test_a_batch_ends_its_stream_with_its_last_answer(session: Session) -> None:
+    post(session, 2)
+    batch = [call(1), Notification("notifications/x"), call(2)]
+    assert session.ask_all(batch, 2, 0) == [ours(101), ToUpstream(Notification("notifications/x")), ours(102)]
+    assert session.deliver(Result(102, raw("{}")), 1) == [ToClient(2, Result(2, raw("{}")))]
+    assert session.deliver(Result(101, raw("{}")), 1) == [ToClient(2, Result(1, raw("{}"))), EndStream(2)]
+
+
+def test_initialize_in_a_batch_is_refused(new: Session) -> None:
+    with pytest.raises(InvalidRequest):
+        new.ask_all([Request(0, "initialize", GREETING)], 1, 0)
