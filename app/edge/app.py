@@ -15,7 +15,7 @@ from app.edge.asgi import JSON, Headers, Receive, Scope, Send, respond
 from app.edge.guards import Guards, preflight
 from app.edge.heads import Head, refuse_secrets_in_query
 from app.edge.incoming import EdgeSettings, Incoming
-from app.edge.refusals import Refusal, internal_error, not_allowed, refused, unauthorized
+from app.edge.refusals import Refusal, not_allowed, refused, unauthorized
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.faults import GatewayFault
@@ -76,29 +76,23 @@ class Viaduct:
                 await send({"type": "websocket.close", "code": 1002})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = _Started(send)
+        """Whatever is refused was refused before a response began; a bug is the server's to answer, and ours to log."""
         cors: Headers = []
         try:
             head = Head(scope)
             self._guards.check_host(head.get(b"host"))
-            cors = self._guards.check_origin(head.get(b"origin"))
-            await self._dispatch(scope, head, receive, started, cors)
+            if b"origin" in head:
+                cors = self._guards.check_origin(head[b"origin"])
+            await self._dispatch(scope, head, receive, send, cors)
         except (GatewayFault, Refusal) as wrong:
             log.info("refused", extra={"path": scope["path"], "method": scope["method"], "reason": _reason(wrong)})
-            if not started.has_started:
-                status, headers, body = refused(wrong)
-                await respond(send, status, [*headers, *cors], body)
-        except Exception:
-            log.exception("internal error", extra={"path": scope["path"]})
-            if started.has_started:
-                raise
-            status, headers, body = internal_error()
+            status, headers, body = refused(wrong)
             await respond(send, status, [*headers, *cors], body)
 
     async def _dispatch(self, scope: Scope, head: Head, receive: Receive, send: Send, cors: Headers) -> None:
         place = self._places.get(scope["path"])
         if place is None:
-            raise Refusal(404, "unknown_path", _where(self._places))
+            raise Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
         if place.upstream is None:
             await self._tell_health(scope["method"], place, send, cors)
             return
@@ -109,27 +103,19 @@ class Viaduct:
             return
         if scope["query_string"]:
             refuse_secrets_in_query(scope)
-        incoming = Incoming(
-            method,
-            head,
-            scope.get("state", {}),
-            receive,
-            send,
-            self.gateway,
-            self._settings,
-            place.upstream,
-            self._principal(head),
-            cors,
-        )
-        match place.kind:
-            case Kind.STREAMABLE:
-                await streamable.serve(incoming)
-            case Kind.SSE:
-                await sse.serve_stream(incoming, has_slash=place.has_slash)
-            case Kind.MESSAGES:
-                await sse.serve_message(incoming, scope["query_string"])
-            case Kind.HEALTH | Kind.READY:
-                raise AssertionError(place)
+        if place.kind is Kind.STREAMABLE:
+            await streamable.serve(self._incoming(scope, head, receive, send, place.upstream, cors))
+        elif place.kind is Kind.SSE:
+            incoming = self._incoming(scope, head, receive, send, place.upstream, cors)
+            await sse.serve_stream(incoming, has_slash=place.has_slash)
+        else:
+            incoming = self._incoming(scope, head, receive, send, place.upstream, cors)
+            await sse.serve_message(incoming, scope["query_string"])
+
+    def _incoming(
+        self, scope: Scope, head: Head, receive: Receive, send: Send, upstream: UpstreamSettings, cors: Headers
+    ) -> Incoming:
+        return Incoming(scope, head, receive, send, self.gateway, self._settings, upstream, self._principal(head), cors)
 
     def _principal(self, head: Head) -> Principal:
         if self._authenticate is None:
@@ -165,20 +151,6 @@ class Viaduct:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-class _Started:
-    """A `send` that remembers whether the response has begun."""
-
-    __slots__ = ("_send", "has_started")
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.has_started = False
-
-    async def __call__(self, event: dict[str, object]) -> None:
-        self.has_started = True
-        await self._send(event)
-
-
 def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str) -> dict[str, Place]:
     """Every path, in both spellings; with a public prefix too, for proxies that leave it in."""
     places: dict[str, Place] = {"/healthz": Place(Kind.HEALTH), "/readyz": Place(Kind.READY)}
@@ -196,11 +168,6 @@ def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str) -> dict[str, P
 def _places_of(base: str, upstream: UpstreamSettings) -> dict[str, Place]:
     kinds = {"mcp": Kind.STREAMABLE, "sse": Kind.SSE, "messages": Kind.MESSAGES}
     return {f"{base}/{name}": Place(kind, upstream) for name, kind in kinds.items()}
-
-
-def _where(places: dict[str, Place]) -> str:
-    known = [path for path, place in places.items() if place.kind is Kind.STREAMABLE and not place.has_slash]
-    return f"nothing is here; MCP is served at {', '.join(known[:3])}"
 
 
 def _reason(wrong: GatewayFault | Refusal) -> str:

@@ -24,29 +24,24 @@ _JOINED = b"accept"
 _QUERY_SECRETS = frozenset({b"access_token", b"token", b"api_key", b"apikey", b"authorization"})
 
 
-class Head:
-    """Those headers that we judge by; each is there at most once."""
+class Head(dict[bytes, bytes]):
+    """Those headers that we judge by, by their lower-case names; each is there at most once."""
 
-    __slots__ = ("_values",)
+    __slots__ = ()
 
     def __init__(self, scope: Scope) -> None:
         # Read before the first receive(): uvicorn appends trailers to this list later.
-        values: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
             if name in _ONCE:
-                if name in values:
+                if name in self:
                     raise Refusal(400, "duplicate_header", f"more than one {name.decode()} header")
-                values[name] = value
+                self[name] = value
             elif name == _JOINED:
-                values[name] = values[name] + b"," + value if name in values else value
-        self._values = values
-
-    def get(self, name: bytes) -> bytes | None:
-        return self._values.get(name)
+                self[name] = self[name] + b"," + value if name in self else value
 
     def text(self, name: bytes) -> str | None:
         """As ASCII; what is not ASCII is nothing that we ever gave out."""
-        value = self._values.get(name)
+        value = self.get(name)
         if value is None:
             return None
         if not value.isascii():
@@ -63,6 +58,8 @@ def refuse_secrets_in_query(scope: Scope) -> None:
 
 def check_content_type(value: bytes | None) -> None:
     """Anything else would let a web page send it without asking first (CORS: "simple requests")."""
+    if value == b"application/json":
+        return
     kind = (value or b"").split(b";", 1)[0].strip().lower()
     if kind != b"application/json":
         raise Refusal(415, "content_type", "Content-Type must be application/json")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.auth.principal import Principal
-from app.edge.asgi import Headers, Receive, Send
+from app.edge.asgi import Headers, Receive, Scope, Send
 from app.edge.heads import Head
 from app.edge.refusals import Refusal
 from app.edge.responses import Response
@@ -13,6 +13,7 @@ from app.protocol.revisions import REVISIONS, Revision
 
 SESSION_ID = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
+_REVISIONS = {date.encode(): revision for date, revision in REVISIONS.items()}
 
 BODY_FAULT = "viaduct.body_fault"
 """In the state of a scope: why the HTTP parser stopped reading a body (`too_large`, `too_slow`)."""
@@ -38,9 +39,8 @@ class EdgeSettings:
 
 @dataclass(slots=True)
 class Incoming:
-    method: str
+    scope: Scope
     head: Head
-    state: dict[str, object]
     receive: Receive
     send: Send
     gateway: Gateway
@@ -48,7 +48,11 @@ class Incoming:
     upstream: UpstreamSettings
     principal: Principal
     cors: Headers
-    has_started: bool = False
+
+    @property
+    def method(self) -> str:
+        method: str = self.scope["method"]
+        return method
 
     def response(self) -> Response:
         streams = self.settings.streams
@@ -60,10 +64,10 @@ class Incoming:
         Raises:
             Refusal: no revision has that date (2025-11-25, basic/transports: "Protocol Version Header").
         """
-        named = self.head.text(VERSION)
+        named = self.head.get(VERSION)
         if named is None:
             return None
-        revision = REVISIONS.get(named)
+        revision = _REVISIONS.get(named)
         if revision is None:
             known = ", ".join(REVISIONS)
             raise Refusal(400, "unknown_version", f"MCP-Protocol-Version names no revision; these are known: {known}")
@@ -82,9 +86,10 @@ class Incoming:
         body: bytes = event.get("body", b"")
         if event.get("more_body", False):
             body = await self._rest(body)
-        if len(body) > self.settings.body_max or self.state.get(BODY_FAULT) == "too_large":
+        fault = self.scope["state"].get(BODY_FAULT) if "state" in self.scope else None
+        if len(body) > self.settings.body_max or fault == "too_large":
             raise self._too_large()
-        if self.state.get(BODY_FAULT) is not None:
+        if fault is not None:
             raise Refusal(408, "too_slow", "the body did not arrive in time", [(b"connection", b"close")])
         return body
 

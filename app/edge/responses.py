@@ -138,7 +138,8 @@ class Response:
     async def _wait(self, seconds: float | None) -> bool:
         """Until there is something to do; False where the time was up first."""
         loop = asyncio.get_running_loop()
-        waiter = self._waiter = loop.create_future()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._waiter = waiter
         timer = None if seconds is None else loop.call_later(seconds, _expire, waiter)
         try:
             return await waiter

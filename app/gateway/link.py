@@ -124,10 +124,8 @@ class Link:
                 self._not_ready(f"the server ended before it was ready: {exit.describe()}", "exited_before_ready", exit)
             )
             return
-        details = {"exitCode": exit.code, "signal": exit.signal}
-        self.fail(
-            Exited(f"the server ended: {exit.describe()}", executed="unknown", server=self._upstream.name, **details)
-        )
+        details: dict[str, object] = {"server": self._upstream.name, "exitCode": exit.code, "signal": exit.signal}
+        self.fail(Exited(f"the server ended: {exit.describe()}", executed="unknown", details=details))
 
     def _heard(self, message: Message) -> None:
         if not self._is_ready and isinstance(message, Result):
@@ -170,7 +168,7 @@ class Link:
             details |= {"exitCode": exit.code, "signal": exit.signal}
         if self._child is not None:
             details["stderr"] = self._child.stderr.tail()
-        return Unavailable(sentence, reason=reason, **details)
+        return Unavailable(sentence, reason=reason, details=details)
 
     def _arm(self) -> None:
         self._disarm()

@@ -108,9 +108,12 @@ class LiveSession:
         ident = next(self._names)
         core = self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
-        is_batch = not isinstance(message, Request)
+        is_batch = False
         try:
-            effects = core.ask_all(message, ident, now) if is_batch else core.ask(message, ident, now)
+            if isinstance(message, Request):
+                effects = core.ask(message, ident, now)
+            else:
+                is_batch, effects = True, core.ask_all(message, ident, now)
         except GatewayFault:
             core.outlets.drop(ident)
             raise

@@ -9,6 +9,7 @@ Codes of JSON-RPC keep their meaning; our own lie outside its reserved range (20
 HTTP statuses are not known here: `app.edge.refusals` chooses them.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 Executed = Literal["no", "unknown"]
@@ -33,14 +34,14 @@ class GatewayFault(Exception):
         reason: str | None = None,
         executed: Executed = "no",
         retry_after: float | None = None,
-        **details: object,
+        details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason or type(self).reason
         self.executed: Executed = executed
         self.retry_after = retry_after
-        self.details = details
+        self.details: dict[str, object] = dict(details or {})
 
     def data(self) -> dict[str, object]:
         """The `data` member of the JSON-RPC error."""

@@ -1,0 +1,1 @@
+"""What is behind us: child processes started, watched and stopped, their lines and their stderr."""

@@ -1,0 +1,106 @@
+"""The ends of a child's pipes: one that never waits, and ones that are always read."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import cast
+
+_HIGH_WATER = 65536
+
+
+class Input(asyncio.BaseProtocol):
+    """A child's stdin. What the pipe takes is written at once; the rest waits in a bounded queue."""
+
+    def __init__(self, bytes_max: int, count_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._count_max = count_max
+        self._transport: asyncio.WriteTransport | None = None
+        self._queue: deque[tuple[int | None, bytes]] = deque()
+        self._queued = 0
+        self._is_paused = False
+        self._is_finishing = False
+
+    def write(self, line: bytes, key: int | None) -> bool:
+        """False where there is no room, or nobody to read it; then nothing was written."""
+        transport = self._transport
+        if transport is None or self._is_finishing:
+            return False
+        if not self._is_paused:
+            self._send(transport, line)
+            return True
+        held = self._queued + transport.get_write_buffer_size()
+        if self._queue and (len(self._queue) >= self._count_max or held + len(line) > self._bytes_max):
+            return False
+        self._queue.append((key, line))
+        self._queued += len(line)
+        return True
+
+    def withdraw(self, key: int) -> bool:
+        """Take a line back; False where it was handed over already."""
+        for entry in self._queue:
+            if entry[0] == key:
+                self._queue.remove(entry)
+                self._queued -= len(entry[1])
+                return True
+        return False
+
+    def finish(self) -> None:
+        """No more will be written; what was handed over still is, then the child sees the end."""
+        self._is_finishing = True
+        self._queue.clear()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.WriteTransport", transport)  # connect_write_pipe gives no other
+        self._transport.set_write_buffer_limits(high=_HIGH_WATER)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._transport = None
+        self._queue.clear()
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        while self._queue and not self._is_paused and self._transport is not None:
+            _, line = self._queue.popleft()
+            self._queued -= len(line)
+            self._send(self._transport, line)
+
+    def _send(self, transport: asyncio.WriteTransport, line: bytes) -> None:
+        try:
+            if len(line) < _HIGH_WATER:
+                transport.write(line + b"\n")
+            else:
+                transport.write(line)
+                transport.write(b"\n")
+        except (OSError, RuntimeError):
+            # The child closed its stdin; its exit, or a deadline, will tell everybody else.
+            self.close()
+
+
+class Output(asyncio.Protocol):
+    """A child's stdout or stderr."""
+
+    def __init__(self, read: Callable[[bytes], None], ended: Callable[[], None]) -> None:
+        self.is_open = True
+        self.data_received = read  # type: ignore[method-assign, assignment] # one call less for every chunk
+        self._ended = ended
+        self._transport: asyncio.ReadTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.ReadTransport", transport)  # connect_read_pipe gives no other
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self.is_open = False
+        self._ended()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,95 @@
+"""Starting a process on pipes of our own, in a session of its own, that dies with us and gains no privileges."""
+
+import errno
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+
+from app.protocol.faults import Unavailable
+from app.upstreams.command import Command, environment, resolve
+from app.upstreams.sweep import TAG
+
+log = logging.getLogger("viaduct.child")
+
+_RUN = secrets.token_hex(8)
+_numbers = count(1)
+
+_REASONS = {
+    errno.ENOEXEC: ("not_executable", "is no program that this machine can run"),
+    errno.EACCES: ("not_executable", "may not be executed"),
+    errno.E2BIG: ("bad_argument", "was given too many or too long arguments"),
+    errno.EAGAIN: ("no_resources", "could not be started: the limit of processes is reached"),
+    errno.ENOMEM: ("no_resources", "could not be started: there is no memory left"),
+    errno.EMFILE: ("no_resources", "could not be started: the limit of open files is reached"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """A process with our ends of its pipes."""
+
+    process: subprocess.Popen[bytes]
+    tag: str
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+def spawn(command: Command) -> Spawned:
+    """Start it, on the thread that calls: the kernel ties the death signal to that thread.
+
+    Raises:
+        Unavailable: it could not be started.
+    """
+    path = resolve(command)
+    tag = f"{_RUN}:{next(_numbers)}"
+    argv = [*_prefix(), path, *command.argv[1:]]
+    fds: list[int] = []
+    try:
+        for _ in range(3):
+            fds += os.pipe()
+        process = subprocess.Popen(  # noqa: S603 - an argv of the operator's, and no shell
+            argv,
+            stdin=fds[0],
+            stdout=fds[3],
+            stderr=fds[5],
+            cwd=command.cwd,
+            env={**environment(command), TAG: tag},
+            start_new_session=True,
+        )
+    except OSError as wrong:
+        for fd in fds:
+            os.close(fd)
+        raise _unavailable(command, wrong) from wrong
+    for fd in (fds[0], fds[3], fds[5]):
+        os.close(fd)
+    _offer_to_oom(process.pid)
+    return Spawned(process, tag, fds[1], fds[2], fds[4])
+
+
+@cache
+def _prefix() -> tuple[str, ...]:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        log.warning("setpriv is missing: a killed gateway may leave children behind; install util-linux")
+        return ()
+    return (setpriv, "--pdeathsig", "KILL", "--no-new-privs", "--")
+
+
+def _offer_to_oom(pid: int) -> None:
+    """Where memory runs out, a child goes before the gateway does."""
+    try:
+        with open(f"/proc/{pid}/oom_score_adj", "w") as score:  # noqa: PTH123 - a write of four bytes, each start
+            score.write("500")
+    except OSError:
+        pass
+
+
+def _unavailable(command: Command, wrong: OSError) -> Unavailable:
+    reason, sentence = _REASONS.get(wrong.errno or 0, ("cannot_start", f"could not be started: {wrong.strerror}"))
+    return Unavailable(f"{command.argv[0]!r} {sentence}", reason=reason)
