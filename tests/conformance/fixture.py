@@ -23,8 +23,9 @@ Arguments: TypeAlias = dict[str, Any]
 ToolBody: TypeAlias = Callable[[Context, Arguments], Awaitable[types.ContentBlock | list[types.ContentBlock]]]
 
 STEP_SECONDS = 0.05
-RECONNECTION_SECONDS = 1.2
-"""`test_reconnection` takes this long: it must outlast the gateway's `closeStreamAfter`."""
+RECONNECTION_SECONDS = 1.7
+"""`test_reconnection` outlasts the connection it was asked on, and not the one that the suite resumes it on: that is
+between one and two times the gateway's `closeStreamAfter`, counted from when it begins to stream."""
 
 RED_PIXEL_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 SILENCE_WAV = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA=="
