@@ -1,0 +1,54 @@
+"""Runs the driver of a client and reads what it found."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from tests.real.installed import Client, Json
+
+DRIVER_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    scenario: str
+    argument: Json | None = None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What each step found, by its name."""
+
+    by_step: Json
+    errors: str
+
+    def __getitem__(self, name: str) -> Any:
+        line = self.by_step.get(name)
+        if line is None:
+            raise AssertionError(f"the driver never came to {name!r}:\n{self.errors[-4000:]}")
+        if "found" not in line:
+            raise AssertionError(f"{name!r} failed: {line['failed']}\n{line.get('complaints', '')}")
+        return line["found"]
+
+
+def drive(client: Client, job: Json, *steps: Step) -> Findings:
+    """A job says where to connect: transport, url, token, and what the client declares."""
+    listed = [{"as": step.name, "do": step.scenario, "with": step.argument or {}} for step in steps]
+    done = subprocess.run(
+        client.command,
+        input=json.dumps(job | {"steps": listed}),
+        capture_output=True,
+        text=True,
+        timeout=DRIVER_SECONDS,
+        check=False,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return Findings({line["as"]: line for line in lines}, f"exit code {done.returncode}\n{done.stderr}")
+
+
+def texts(result: Json) -> str:
+    """All that a tool said."""
+    assert not result.get("isError"), result
+    return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")

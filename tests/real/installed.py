@@ -1,0 +1,72 @@
+"""What `tests/real/install` laid into the cache: real servers to put behind the gateway, and official clients."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+HERE = Path(__file__).parent
+CACHE = HERE.parents[1] / ".cache" / "real"
+NODE = CACHE / "node"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Client:
+    """An official client, as the command that drives it."""
+
+    name: str
+    command: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+MCP1 = Client("python-1.x", (str(CACHE / "mcp1/bin/python"), str(HERE / "clients/mcp1.py")))
+MCP2 = Client("python-2.x", (sys.executable, str(HERE / "clients/mcp2.py")))
+SDK = Client("typescript-1.x", (str(NODE), str(HERE / "clients/sdk.mjs")))
+CLIENT = Client("typescript-2.x", (str(NODE), str(HERE / "clients/client.mjs")))
+CLIENTS = (MCP1, MCP2, SDK, CLIENT)
+
+
+def servers(folder: Path) -> Json:
+    """The five servers as `mcpServers`, each with what it works on under `folder`."""
+    return {
+        "everything": _npm("everything"),
+        "filesystem": _npm("filesystem", str(folder / "files")),
+        "memory": _npm("memory") | {"env": {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")}},
+        "time": _pypi("time", "--local-timezone", "UTC"),
+        "git": _pypi("git", "--repository", str(folder / "repository")),
+    }
+
+
+def require() -> None:
+    """Skips where nothing, or something else, was installed; where CI says that nothing may be skipped, fails."""
+    stamp = CACHE / "installed"
+    if not stamp.exists() or stamp.read_bytes() != (HERE / "install").read_bytes():
+        _lacking(f"{CACHE} does not hold what tests/real/install installs; run it")
+
+
+def nginx() -> str:
+    found = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    return found or _lacking("nginx is not here; tests/real/install installs it as root on Debian")
+
+
+def _lacking(reason: str) -> NoReturn:
+    if os.environ.get("VIADUCT_CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _npm(name: str, *arguments: str) -> Json:
+    script = CACHE / f"node_modules/@modelcontextprotocol/server-{name}/dist/index.js"
+    return {"command": str(NODE), "args": [str(script), *arguments]}
+
+
+def _pypi(name: str, *arguments: str) -> Json:
+    return {"command": str(CACHE / f"servers/bin/mcp-server-{name}"), "args": list(arguments)}
