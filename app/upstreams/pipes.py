@@ -9,12 +9,17 @@ _HIGH_WATER = 65536
 
 
 class Input(asyncio.BaseProtocol):
-    """A child's stdin. What the pipe takes is written at once; the rest waits in a bounded queue."""
+    """A child's stdin. What the pipe takes is written at once; the rest waits in a bounded queue.
+
+    Lines that are written in one turn of the loop leave in one system call.
+    """
 
     def __init__(self, bytes_max: int, count_max: int) -> None:
         self._bytes_max = bytes_max
         self._count_max = count_max
         self._transport: asyncio.WriteTransport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._turn: list[bytes] = []
         self._queue: deque[tuple[int | None, bytes]] = deque()
         self._queued = 0
         self._is_paused = False
@@ -26,7 +31,7 @@ class Input(asyncio.BaseProtocol):
         if transport is None or self._is_finishing:
             return False
         if not self._is_paused:
-            self._send(transport, line)
+            self._send(line)
             return True
         held = self._queued + transport.get_write_buffer_size()
         if self._queue and (len(self._queue) >= self._count_max or held + len(line) > self._bytes_max):
@@ -48,12 +53,15 @@ class Input(asyncio.BaseProtocol):
         """No more will be written; what was handed over still is, then the child sees the end."""
         self._is_finishing = True
         self._queue.clear()
+        self._flush()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def close(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        transport = self._transport
+        # One that closes with nothing left to write reports its end already, and asyncio would report it twice.
+        if transport is not None and not (transport.is_closing() and transport.get_write_buffer_size() == 0):
+            transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.WriteTransport", transport)  # connect_write_pipe gives no other
@@ -68,18 +76,28 @@ class Input(asyncio.BaseProtocol):
 
     def resume_writing(self) -> None:
         self._is_paused = False
-        while self._queue and not self._is_paused and self._transport is not None:
+        while self._queue and not self._is_paused:
             _, line = self._queue.popleft()
             self._queued -= len(line)
-            self._send(self._transport, line)
+            self._send(line)
+            self._flush()
 
-    def _send(self, transport: asyncio.WriteTransport, line: bytes) -> None:
+    def _send(self, line: bytes) -> None:
+        if not self._turn:
+            self._loop.call_soon(self._flush)
+        self._turn.append(line)
+
+    def _flush(self) -> None:
+        lines, self._turn = self._turn, []
+        if not lines or self._transport is None:
+            return
         try:
-            if len(line) < _HIGH_WATER:
-                transport.write(line + b"\n")
+            if len(lines) == 1 and len(lines[0]) >= _HIGH_WATER:
+                self._transport.write(lines[0])
+                self._transport.write(b"\n")
             else:
-                transport.write(line)
-                transport.write(b"\n")
+                lines.append(b"")
+                self._transport.write(b"\n".join(lines))
         except (OSError, RuntimeError):
             # The child closed its stdin; its exit, or a deadline, will tell everybody else.
             self.close()

@@ -1,0 +1,334 @@
+"""HTTP/1.1 as we let it in: uvicorn's httptools protocol with caps, deadlines and one reading of every request.
+
+    idle --first byte--> head --checked--> body --complete--> idle
+                           |                 |
+                           +----- refused ---+--> deaf (what still comes is dropped, and the connection ends)
+
+A refused head is answered here. A body that is too large, or not there in time, is the application's to answer
+(only it knows the CORS headers): its next `receive()` yields an empty last part, and `BODY_FAULT` in the scope's
+`state` says why. If it does not within `answer_seconds`, we do. An offer to upgrade is declined by serving the
+request as it is (RFC 9110, section 7.8). Trailers are dropped.
+
+Of uvicorn's internals this relies on, and `tests/edge/test_wire_uvicorn.py` looks for them: the parser callbacks
+`on_*`, `on_response_complete`, `_should_upgrade`, and the attributes `parser`, `transport`, `flow`, `loop`,
+`headers`, `url`, `scope`, `cycle`, `pipeline`, `connections`, `server_state.total_requests`, `timeout_keep_alive`
+and `expect_100_continue` of `HttpToolsProtocol`; `body`, `more_body`, `message_event`, `disconnected`, `keep_alive`,
+`waiting_for_100_continue`, `response_started`, `response_complete`, `send` and `send_500_response` of
+`RequestResponseCycle`; `read_paused` and `resume_reading` of `FlowControl`.
+"""
+
+import asyncio
+import logging
+from enum import Enum, auto
+from typing import ClassVar
+
+from httptools import HttpParserError, HttpParserUpgrade
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from app.edge.refusals import Refusal, refused
+from app.edge.wire_line import Line
+from app.edge.wire_refusals import (
+    Answer,
+    WireLimits,
+    body_cut,
+    check_head,
+    check_size,
+    crowded,
+    head_too_large,
+    head_too_slow,
+    internal,
+    malformed,
+    rendered,
+    url_too_long,
+)
+from app.edge.wire_turns import Turns, disconnect
+
+__all__ = ["BODY_FAULT", "TOO_LARGE", "TOO_SLOW", "WireLimits", "protocol"]
+
+log = logging.getLogger(__name__)
+
+BODY_FAULT = "viaduct.body_fault"
+"""In the state of a scope: why its body was cut off, `TOO_LARGE` or `TOO_SLOW`."""
+TOO_LARGE = "too_large"
+TOO_SLOW = "too_slow"
+
+_LEAVING_MAX = 64
+"""Connections over the cap that are told so at the same time; further ones are reset."""
+
+
+def protocol(limits: WireLimits) -> type[HttpToolsProtocol]:
+    """For `uvicorn.Config(http=...)`."""
+    return type("BoundWire", (_Wire,), {"limits": limits, "leaving": set()})
+
+
+class _Stage(Enum):
+    IDLE = auto()
+    HEAD = auto()
+    BODY = auto()
+    DEAF = auto()
+
+
+_IDLE, _HEAD, _BODY, _DEAF = _Stage
+
+
+class _Wire(Turns):
+    leaving: ClassVar[set[HttpToolsProtocol]]
+
+    _stage = _IDLE
+    _chunk = 0
+    """Bytes of the input at hand; -1 once a message ended within it, as nobody knows where the next begins."""
+    _size = 0
+    """Bytes received earlier: of this head, or of this body without any payload in them."""
+    _body = 0
+    """Bytes of payload."""
+    _body_seen = 0
+    _owed = 0
+    """Bytes of a body that the parser, after an offer to upgrade, takes for another protocol."""
+    _is_ascii = True
+    _refusal: Answer | None = None
+    """Waits until the requests before it are answered."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._line = Line(self, transport, self.flow, self.loop, self.limits)
+        self.transport = self._line  # type: ignore[assignment]  # as much of a transport as uvicorn uses
+        if len(self.connections) > self.limits.max_connections:
+            self._turn_away()
+        else:
+            self._line.due(self.limits.header_seconds)
+
+    def data_received(self, data: bytes) -> None:
+        if self._stage is _DEAF:
+            self._line.drop(len(data))
+            return
+        self._chunk = len(data)
+        self._is_ascii = data.isascii() and (self._is_ascii or self._stage is not _HEAD)
+        try:
+            if self._owed:
+                self._read_owed(data)
+            else:
+                self.parser.feed_data(data)
+        except HttpParserUpgrade as offer:
+            self._read_owed(data[offer.args[0] :])
+        except HttpParserError as error:
+            self._failed(error)
+        if self._stage is not _IDLE:
+            self._check_progress()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._line.end()
+        self.leaving.discard(self)
+        super().connection_lost(exc)
+
+    def eof_received(self) -> None:
+        self._line.watch_flush()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._line.watch_writing()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._line.unwatch_writing()
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        self._stage = _HEAD
+        self._size = 0
+        self.url = b""
+        self.headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        if self._chunk < 0 or self._size + self._chunk > self.limits.header_bytes:
+            check_size(self.headers, self.limits)
+        version = self.parser.get_http_version()
+        fields = check_head(self.url, self.headers, version, self.limits, is_ascii=self._is_ascii)
+        if b"upgrade" in fields and self.parser.should_upgrade():
+            self._decline_upgrade(fields)
+        self.take(version, expects_continue=b"expect" in fields and version == "1.1")
+        self.headers = []  # Trailers end up here, and not in the scope.
+        self._stage = _BODY
+        self._size = self._body = self._body_seen = 0
+        if b"content-length" in fields and int(fields[b"content-length"]) > self.limits.body_bytes:
+            self._cut_body(TOO_LARGE)
+            raise _Deaf
+
+    def on_body(self, body: bytes) -> None:
+        self._body += len(body)
+        if self._body > self.limits.body_bytes:
+            self._cut_body(TOO_LARGE)
+            raise _Deaf
+        HttpToolsProtocol.on_body(self, body)
+
+    def on_message_complete(self) -> None:
+        if self._owed:
+            return
+        HttpToolsProtocol.on_message_complete(self)
+        self._stage = _IDLE
+        self._chunk = -1
+        if self.cycle.response_complete:
+            self._line.due(self.timeout_keep_alive)
+
+    # What uvicorn asks, and the line.
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self._refusal is not None and not self.pipeline:
+            self._line.part(rendered(self._refusal))
+        if self._line.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self.start(self.pipeline.pop()[0])
+        elif self._stage is _IDLE:
+            self._line.due(self.timeout_keep_alive)
+
+    def _should_upgrade(self) -> bool:
+        return False
+
+    def has_unread(self) -> bool:
+        return self._stage is _BODY or self._stage is _DEAF
+
+    def overdue(self) -> None:
+        if self.flow.read_paused and self._stage in (_HEAD, _BODY):
+            self._line.due(self.limits.body_seconds)  # It is us who do not read.
+            return
+        match self._stage:
+            case _Stage.IDLE if not self.is_answering():
+                self.transport.close()
+            case _Stage.HEAD:
+                self._refuse(head_too_slow())
+            case _Stage.BODY if self.cycle.response_complete:
+                self._stage = _DEAF
+                self._line.part()
+            case _Stage.BODY:
+                self._cut_body(TOO_SLOW)
+            case _Stage.DEAF if self.cycle is not None and BODY_FAULT in self.cycle.scope["state"]:
+                self._answer_cut_body()
+
+    # Refusing.
+
+    def _turn_away(self) -> None:
+        """Not counted as open, so that the refused cannot keep others out."""
+        self._stage = _DEAF
+        self.connections.discard(self)
+        if len(self.leaving) >= _LEAVING_MAX:
+            self._line.abort()
+            return
+        self.leaving.add(self)
+        self._line.part(rendered(crowded()))
+
+    def _check_progress(self) -> None:
+        """Of a message that the input at hand did not complete."""
+        if self._stage is _HEAD:
+            self._check_head_progress()
+        elif self._stage is _BODY:
+            self._check_body_progress()
+
+    def _check_head_progress(self) -> None:
+        if self._size == 0:
+            self._line.due(self.limits.header_seconds)
+        self._size += max(self._chunk, 1)
+        if len(self.url) > self.limits.url_bytes:
+            self._refuse(refused(url_too_long(self.limits)))
+        elif self._size > self.limits.header_bytes:
+            self._refuse(refused(head_too_large(self.limits)))
+
+    def _check_body_progress(self) -> None:
+        """Chunk extensions and trailers are no payload: they get as much as a head does."""
+        if self._size == 0:
+            self._line.due(self.limits.body_seconds)
+            self._size = 1
+        elif self._body != self._body_seen:
+            self._size = 1
+        else:
+            self._size += self._chunk
+        self._body_seen = self._body
+        if self._size > self.limits.header_bytes:
+            self._fail_body(refused(head_too_large(self.limits)))
+
+    def _failed(self, error: HttpParserError) -> None:
+        """The parser stopped: for a reason of its own, or for one that a callback of ours raised."""
+        cause = error.__context__
+        if isinstance(cause, _Deaf):
+            return
+        if isinstance(cause, Refusal):
+            answer = refused(cause)
+        elif cause is None or isinstance(cause, HttpParserError | UnicodeError):
+            answer = malformed()
+        else:
+            log.error("internal error", exc_info=cause)
+            answer = internal()
+        if self._stage is _BODY:
+            self._fail_body(answer)
+        else:
+            self._refuse(answer)
+
+    def _refuse(self, answer: Answer) -> None:
+        """Answer in place of a request that nobody was asked to answer, after those before it."""
+        self._stage = _DEAF
+        log.info("refused", extra={"status": answer[0]})
+        if self.is_answering():
+            self._refusal = answer
+        else:
+            self._line.part(rendered(answer))
+
+    def _fail_body(self, answer: Answer) -> None:
+        """The request is with the application already, and will never be whole."""
+        cycle = self.cycle
+        if self.is_waiting(cycle):
+            self.pipeline.popleft()
+            self._refuse(answer)
+            return
+        self._stage = _DEAF
+        log.info("refused", extra={"status": answer[0]})
+        last_words = b"" if cycle.response_started else rendered(answer)
+        disconnect(cycle)
+        self._line.part(last_words)
+
+    def _cut_body(self, fault: str) -> None:
+        self._stage = _DEAF
+        cycle = self.cycle
+        cycle.scope["state"][BODY_FAULT] = fault
+        cycle.body = type(cycle.body)()
+        cycle.more_body = cycle.keep_alive = cycle.waiting_for_100_continue = False
+        cycle.message_event.set()
+        self.flow.resume_reading()
+        if cycle.response_complete:
+            self._line.part()
+        else:
+            self._line.due(self.limits.answer_seconds)
+
+    def _answer_cut_body(self) -> None:
+        if self.is_waiting(self.cycle):
+            self._line.due(self.limits.answer_seconds)
+        elif not self.cycle.response_started:
+            self._fail_body(body_cut(self.cycle.scope["state"][BODY_FAULT], self.limits))
+
+    # Offers to upgrade.
+
+    def _decline_upgrade(self, fields: dict[bytes, bytes]) -> None:
+        if b"transfer-encoding" in fields:
+            raise Refusal(400, "framing", "an offer to upgrade needs a Content-Length")
+        self._owed = int(fields.get(b"content-length", b"0"))
+
+    def _read_owed(self, data: bytes) -> None:
+        body, rest = data[: self._owed], data[self._owed :]
+        self._owed -= len(body)
+        try:
+            if body:
+                self.on_body(body)
+            if self._stage is _BODY and not self._owed:
+                self.on_message_complete()
+        except _Deaf:
+            return
+        if rest:
+            self.data_received(rest)
+
+
+class _Deaf(Exception):
+    """Makes the parser stop in the middle of its input."""

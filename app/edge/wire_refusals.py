@@ -1,0 +1,162 @@
+"""What the wire refuses before anybody is asked, and how it says so.
+
+Two readers of one request must never disagree on where it ends, whom it is for or who sent it: whatever allows a
+second reading is refused here (RFC 9112, section 11.2: "Request Smuggling"), in the words of every other refusal.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from app.edge.asgi import Headers
+from app.edge.refusals import Refusal, internal_error, refused
+from app.protocol.faults import Overloaded
+
+Answer = tuple[int, Headers, bytes]
+"""Status, headers, body."""
+
+CRITICAL = frozenset(
+    {
+        b"host",
+        b"authorization",
+        b"content-length",
+        b"content-type",
+        b"last-event-id",
+        b"mcp-method",
+        b"mcp-name",
+        b"mcp-protocol-version",
+        b"mcp-session-id",
+        b"origin",
+        b"transfer-encoding",
+    }
+)
+"""Headers that are judged by: each at most once, and in ASCII."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireLimits:
+    """What one connection may cost us; durations are totals, no progress extends them except in `send_seconds`."""
+
+    header_bytes: int = 32 << 10
+    header_count: int = 100
+    url_bytes: int = 8 << 10
+    body_bytes: int = 4 << 20
+    header_seconds: float = 10.0
+    """From the first byte of a request, and from the start of a connection to its first byte."""
+    body_seconds: float = 15.0
+    """From the end of the header section."""
+    send_seconds: float = 30.0
+    """How long a client may take nothing of what we write."""
+    answer_seconds: float = 5.0
+    """How long the application may take to answer a request whose body was cut off."""
+    linger_seconds: float = 2.0
+    """How long a client that still sends may take to read why it was refused."""
+    max_connections: int = 2000
+    max_pipelined: int = 32
+    """Requests that may wait for the answer before them."""
+
+
+def check_head(
+    url: bytes, headers: list[tuple[bytes, bytes]], version: str, limits: WireLimits, *, is_ascii: bool
+) -> dict[bytes, bytes]:
+    """The headers by name, of a request that everybody reads alike.
+
+    Raises:
+        Refusal: it can be read in two ways, or is more than we take.
+    """
+    fields = dict(headers)
+    if len(fields) != len(headers):
+        _refuse_duplicates(headers)
+    if len(headers) > limits.header_count:
+        raise Refusal(431, "too_many_headers", f"at most {limits.header_count} headers are taken")
+    if len(url) > limits.url_bytes:
+        raise url_too_long(limits)
+    if not url.startswith(b"/") or b"#" in url:
+        raise Refusal(400, "target", "the request target must be a path that begins with /, without host and fragment")
+    if version != "1.1":
+        _check_version(version, fields)
+    elif b"host" not in fields:
+        raise Refusal(400, "no_host", "a Host header is needed")
+    if b"transfer-encoding" in fields:
+        _check_coding(fields)
+    if b"expect" in fields and fields[b"expect"].lower() != b"100-continue":
+        raise Refusal(417, "expect", "only Expect: 100-continue can be met")
+    if not is_ascii:
+        _refuse_foreign(fields)
+    return fields
+
+
+def check_size(headers: list[tuple[bytes, bytes]], limits: WireLimits) -> None:
+    if sum(len(name) + len(value) + len(b": \r\n") for name, value in headers) > limits.header_bytes:
+        raise head_too_large(limits)
+
+
+def head_too_large(limits: WireLimits) -> Refusal:
+    return Refusal(431, "head_too_large", f"the headers may have at most {limits.header_bytes} bytes")
+
+
+def url_too_long(limits: WireLimits) -> Refusal:
+    return Refusal(414, "url_too_long", f"the URL may have at most {limits.url_bytes} bytes")
+
+
+def too_many_waiting(limits: WireLimits) -> Refusal:
+    return Refusal(429, "pipelined", f"at most {limits.max_pipelined} requests may wait; read the answers first")
+
+
+def malformed() -> Answer:
+    return refused(Refusal(400, "bad_http", "not a well-formed HTTP/1.1 request"))
+
+
+def head_too_slow() -> Answer:
+    return refused(Refusal(408, "too_slow", "the headers did not arrive in time"))
+
+
+def body_cut(fault: str, limits: WireLimits) -> Answer:
+    if fault == "too_large":
+        return refused(Refusal(413, fault, f"a body may have at most {limits.body_bytes} bytes"))
+    return refused(Refusal(408, fault, "the body did not arrive in time"))
+
+
+def crowded() -> Answer:
+    return refused(Overloaded("too many connections are open; try again later", retry_after=5.0))
+
+
+def internal() -> Answer:
+    return internal_error()
+
+
+def rendered(answer: Answer) -> bytes:
+    """A whole response, the last one of its connection."""
+    status, headers, body = answer
+    lines = [b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())]
+    lines += [b"%b: %b" % header for header in headers]
+    lines += [b"content-length: %d" % len(body), b"connection: close", b"", body]
+    return b"\r\n".join(lines)
+
+
+def _refuse_duplicates(headers: list[tuple[bytes, bytes]]) -> None:
+    seen = set()
+    for name, _ in headers:
+        if name in seen and name in CRITICAL:
+            raise Refusal(400, "duplicate_header", f"more than one {name.decode()} header")
+        seen.add(name)
+
+
+def _refuse_foreign(fields: dict[bytes, bytes]) -> None:
+    for name, value in fields.items():
+        if name in CRITICAL and not value.isascii():
+            raise Refusal(400, "bad_header", f"{name.decode()} must be ASCII")
+
+
+def _check_version(version: str, fields: dict[bytes, bytes]) -> None:
+    """HTTP/1.0 needs no Host, but knows no chunks: a proxy before us would see another end of the request."""
+    if version != "1.0":
+        raise Refusal(505, "http_version", "HTTP/1.1 is spoken here")
+    if b"transfer-encoding" in fields:
+        raise Refusal(400, "framing", "HTTP/1.0 has no Transfer-Encoding")
+
+
+def _check_coding(fields: dict[bytes, bytes]) -> None:
+    if b"content-length" in fields:
+        raise Refusal(400, "framing", "Content-Length and Transfer-Encoding exclude each other")
+    if fields[b"transfer-encoding"].lower() != b"chunked":
+        raise Refusal(400, "framing", "the only Transfer-Encoding taken is chunked")
