@@ -101,15 +101,16 @@ class _Wire(Turns):
         if self._stage is _DEAF:
             self._line.drop(len(data))
             return
+        if self._owed:
+            self._read_owed(data)
+            return
         self._chunk = len(data)
         self._is_ascii = data.isascii() and (self._is_ascii or self._stage is not _HEAD)
         try:
-            if self._owed:
-                self._read_owed(data)
-            else:
-                self.parser.feed_data(data)
+            self.parser.feed_data(data)
         except HttpParserUpgrade as offer:
             self._read_owed(data[offer.args[0] :])
+            return
         except HttpParserError as error:
             self._failed(error)
         if self._stage is not _IDLE:
@@ -235,7 +236,7 @@ class _Wire(Turns):
         self._size += max(self._chunk, 1)
         if len(self.url) > self.limits.url_bytes:
             self._refuse(refused(url_too_long(self.limits)))
-        elif self._size > self.limits.header_bytes:
+        elif self._size > self.limits.header_bytes + self.limits.url_bytes:
             self._refuse(refused(head_too_large(self.limits)))
 
     def _check_body_progress(self) -> None:
@@ -328,6 +329,8 @@ class _Wire(Turns):
             return
         if rest:
             self.data_received(rest)
+        elif self._stage is not _IDLE:
+            self._check_progress()
 
 
 class _Deaf(Exception):
