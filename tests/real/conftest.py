@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.served import gateway
 from tests.real import installed
 from tests.real.installed import Json
-from tests.conformance.served import gateway
 
 TOKEN = "a-token-for-the-tests-of-real-servers"
 RETRY_SECONDS = 0.1

@@ -2,8 +2,9 @@
 
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
@@ -97,10 +98,10 @@ def _free_port() -> int:
 
 
 def _await_listener(port: int, process: "subprocess.Popen[str]") -> None:
-    while process.poll() is None:
-        try:
+    give_up_at = time.monotonic() + WAIT_SECONDS
+    while process.poll() is None and time.monotonic() < give_up_at:
+        with suppress(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            continue
-        return
-    raise AssertionError(f"nginx ended at once: {process.communicate()[1]}")
+            return
+    process.kill()
+    raise AssertionError(f"nginx does not listen: {process.communicate()[1]}")

@@ -1,4 +1,4 @@
-"""What a client does with a server. Each takes its session and an argument; it returns what it found, as on the wire."""
+"""What a client does with a server. Each takes its session and an argument, and returns what it found as it was sent."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
