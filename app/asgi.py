@@ -82,7 +82,8 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
 
 def _streams(config: Config) -> StreamSettings:
     streams = config.viaduct.streams
-    return StreamSettings(streams.keep_alive, streams.close_stream_after, streams.retry, streams.queue_bytes)
+    retry_ms = round(streams.retry * 1000)
+    return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes)
 
 
 def _guards(config: Config) -> Guards:

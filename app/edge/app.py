@@ -5,9 +5,8 @@ token for every path that is not listed as open.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from app.auth.principal import ANONYMOUS, Principal
 from app.edge import sse, streamable
@@ -25,28 +24,18 @@ log = logging.getLogger("viaduct.edge")
 Authenticate = Callable[[str], Principal | None]
 
 
-class Kind(Enum):
-    STREAMABLE = auto()
-    SSE = auto()
-    MESSAGES = auto()
-    HEALTH = auto()
-    READY = auto()
-
-
-_ALLOW = {
-    Kind.STREAMABLE: streamable.METHODS,
-    Kind.SSE: b"GET, OPTIONS",
-    Kind.MESSAGES: b"POST, OPTIONS",
-}
+async def _nothing(incoming: Incoming) -> None:
+    raise AssertionError(incoming)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is at a path."""
+    """What is at a path: an endpoint of a server, or one of the two that tell how we are."""
 
-    kind: Kind
+    allow: bytes
     upstream: UpstreamSettings | None = None
-    has_slash: bool = False
+    serve: Callable[[Incoming], Coroutine[None, None, None]] = _nothing
+    asks_ready: bool = False
 
 
 class Viaduct:
@@ -67,55 +56,31 @@ class Viaduct:
         self._places = _places(tuple(gateway.upstreams.values()), prefix)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        match scope["type"]:
-            case "http":
-                await self._serve(scope, receive, send)
-            case "lifespan":
-                await self._live(receive, send)
-            case _:
-                await send({"type": "websocket.close", "code": 1002})
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever is refused was refused before a response began; a bug is the server's to answer, and ours to log."""
+        if scope["type"] != "http":
+            await self._live(scope, receive, send)
+            return
         cors: Headers = []
         try:
             head = Head(scope)
             self._guards.check_host(head.get(b"host"))
             if b"origin" in head:
                 cors = self._guards.check_origin(head[b"origin"])
-            await self._dispatch(scope, head, receive, send, cors)
+            place = self._places.get(scope["path"]) or _unknown()
+            if place.upstream is None or scope["method"] == "OPTIONS":
+                await self._tell(scope["method"], place, send, cors)
+                return
+            if scope["query_string"]:
+                refuse_secrets_in_query(scope)
+            principal = self._principal(head)
+            incoming = Incoming(
+                scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors
+            )
+            await place.serve(incoming)
         except (GatewayFault, Refusal) as wrong:
             log.info("refused", extra={"path": scope["path"], "method": scope["method"], "reason": _reason(wrong)})
             status, headers, body = refused(wrong)
             await respond(send, status, [*headers, *cors], body)
-
-    async def _dispatch(self, scope: Scope, head: Head, receive: Receive, send: Send, cors: Headers) -> None:
-        place = self._places.get(scope["path"])
-        if place is None:
-            raise Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
-        if place.upstream is None:
-            await self._tell_health(scope["method"], place, send, cors)
-            return
-        method = scope["method"]
-        if method == "OPTIONS":
-            allow = _ALLOW[place.kind]
-            await respond(send, 204, [(b"allow", allow), *cors, *(preflight(allow) if cors else [])])
-            return
-        if scope["query_string"]:
-            refuse_secrets_in_query(scope)
-        if place.kind is Kind.STREAMABLE:
-            await streamable.serve(self._incoming(scope, head, receive, send, place.upstream, cors))
-        elif place.kind is Kind.SSE:
-            incoming = self._incoming(scope, head, receive, send, place.upstream, cors)
-            await sse.serve_stream(incoming, has_slash=place.has_slash)
-        else:
-            incoming = self._incoming(scope, head, receive, send, place.upstream, cors)
-            await sse.serve_message(incoming, scope["query_string"])
-
-    def _incoming(
-        self, scope: Scope, head: Head, receive: Receive, send: Send, upstream: UpstreamSettings, cors: Headers
-    ) -> Incoming:
-        return Incoming(scope, head, receive, send, self.gateway, self._settings, upstream, self._principal(head), cors)
 
     def _principal(self, head: Head) -> Principal:
         if self._authenticate is None:
@@ -131,18 +96,21 @@ class Viaduct:
             raise unauthorized()
         return principal
 
-    async def _tell_health(self, method: str, place: Place, send: Send, cors: Headers) -> None:
-        """Alive is whoever answers; ready is whoever would take a new session."""
-        if method not in ("GET", "HEAD"):
-            raise not_allowed(b"GET, HEAD", "ask with GET")
-        draining = self.gateway.is_draining
-        if place.kind is Kind.READY and draining:
+    async def _tell(self, method: str, place: Place, send: Send, cors: Headers) -> None:
+        """What needs no token: what a browser may send, and how we are. Alive is whoever answers at all."""
+        if place.upstream is not None:
+            await respond(send, 204, [(b"allow", place.allow), *cors, *(preflight(place.allow) if cors else [])])
+        elif method not in ("GET", "HEAD"):
+            raise not_allowed(place.allow, "ask with GET")
+        elif place.asks_ready and self.gateway.is_draining:
             await respond(send, 503, [JSON, (b"retry-after", b"5"), *cors], b'{"status":"draining"}')
-            return
-        status = b'{"status":"ready"}' if place.kind is Kind.READY else b'{"status":"ok"}'
-        await respond(send, 200, [JSON, *cors], status)
+        else:
+            await respond(send, 200, [JSON, *cors], b'{"status":"ready"}' if place.asks_ready else b'{"status":"ok"}')
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await send({"type": "websocket.close", "code": 1002})
+            return
         await receive()
         self.gateway.start()
         await send({"type": "lifespan.startup.complete"})
@@ -151,23 +119,29 @@ class Viaduct:
         await send({"type": "lifespan.shutdown.complete"})
 
 
+def _unknown() -> Place:
+    raise Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
+
+
 def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str) -> dict[str, Place]:
     """Every path, in both spellings; with a public prefix too, for proxies that leave it in."""
-    places: dict[str, Place] = {"/healthz": Place(Kind.HEALTH), "/readyz": Place(Kind.READY)}
+    places = {"/healthz": Place(b"GET, HEAD"), "/readyz": Place(b"GET, HEAD", asks_ready=True)}
     for upstream in upstreams:
         places |= _places_of(f"/servers/{upstream.name}", upstream)
     if len(upstreams) == 1:
         places |= _places_of("", upstreams[0])
-    slashed = {f"{path}/": Place(place.kind, place.upstream, has_slash=True) for path, place in places.items()}
-    places |= slashed
+    places |= {f"{path}/": place for path, place in places.items()}
     if prefix:
         places |= {prefix + path: place for path, place in places.items()}
     return places
 
 
 def _places_of(base: str, upstream: UpstreamSettings) -> dict[str, Place]:
-    kinds = {"mcp": Kind.STREAMABLE, "sse": Kind.SSE, "messages": Kind.MESSAGES}
-    return {f"{base}/{name}": Place(kind, upstream) for name, kind in kinds.items()}
+    return {
+        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve),
+        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream),
+        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message),
+    }
 
 
 def _reason(wrong: GatewayFault | Refusal) -> str:

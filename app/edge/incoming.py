@@ -21,11 +21,11 @@ BODY_FAULT = "viaduct.body_fault"
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """In seconds; `close_after` closes a connection, and not its stream, for clients that poll (SEP-1699)."""
+    """In seconds but for `retry_ms`. `close_after` closes a connection, not its stream, for clients that poll."""
 
     keep_alive: float = 15.0
     close_after: float | None = None
-    retry: float = 1.0
+    retry_ms: int = 1000
     queue_bytes: int = 8 << 20
 
 
@@ -49,14 +49,9 @@ class Incoming:
     principal: Principal
     cors: Headers
 
-    @property
-    def method(self) -> str:
-        method: str = self.scope["method"]
-        return method
-
     def response(self) -> Response:
         streams = self.settings.streams
-        return Response(bytes_max=streams.queue_bytes, retry_ms=round(streams.retry * 1000))
+        return Response(bytes_max=streams.queue_bytes, retry_ms=streams.retry_ms)
 
     def revision(self) -> Revision | None:
         """Of the version header; None where there is none.

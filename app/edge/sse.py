@@ -10,20 +10,23 @@ from app.edge.responses import EVENT_STREAM
 from app.protocol.faults import InvalidRequest, ShuttingDown
 from app.protocol.jsonrpc import Request, read_all
 
+STREAM_METHODS = b"GET, OPTIONS"
+MESSAGE_METHODS = b"POST, OPTIONS"
 _SESSION = "session_id"
 
 
-async def serve_stream(incoming: Incoming, *, has_slash: bool) -> None:
+async def serve_stream(incoming: Incoming) -> None:
     """The stream is the session: it opens with it, and ends it."""
-    if incoming.method != "GET":
-        raise not_allowed(b"GET, OPTIONS", "the stream of HTTP+SSE is opened with GET")
+    if incoming.scope["method"] != "GET":
+        raise not_allowed(STREAM_METHODS, "the stream of HTTP+SSE is opened with GET")
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "this is answered with text/event-stream; accept that")
     live = incoming.gateway.open(incoming.upstream, incoming.principal.key)
     live.is_confirmed = True
     response = incoming.response()
     # Relative, so that it is right under any prefix that a proxy in front may add (2024-11-05: "a URI").
-    endpoint = f"{'../' if has_slash else ''}messages?{_SESSION}={live.ident}"
+    up = "../" if incoming.scope["path"].endswith("/") else ""
+    endpoint = f"{up}messages?{_SESSION}={live.ident}"
     response.named_event("endpoint", endpoint)
     live.speak_on(response)
     try:
@@ -38,11 +41,11 @@ async def serve_stream(incoming: Incoming, *, has_slash: bool) -> None:
         live.close("disconnected")
 
 
-async def serve_message(incoming: Incoming, query: bytes) -> None:
-    if incoming.method != "POST":
-        raise not_allowed(b"POST, OPTIONS", "messages are sent with POST")
+async def serve_message(incoming: Incoming) -> None:
+    if incoming.scope["method"] != "POST":
+        raise not_allowed(MESSAGE_METHODS, "messages are sent with POST")
     check_content_type(incoming.head.get(b"content-type"))
-    idents = parse_qs(query.decode("ascii", "replace")).get(_SESSION, [])
+    idents = parse_qs(incoming.scope["query_string"].decode("ascii", "replace")).get(_SESSION, [])
     if len(idents) != 1:
         raise Refusal(400, "no_session", f"send messages to the URI that the endpoint event named, with {_SESSION}")
     message = read_all(await incoming.body())

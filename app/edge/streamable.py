@@ -1,5 +1,7 @@
 """Streamable HTTP of the handshake revisions (2025-03-26 to 2025-11-25, basic/transports)."""
 
+from typing import TypeGuard
+
 from app.edge.asgi import JSON, respond
 from app.edge.heads import accepted, check_content_type
 from app.edge.incoming import SESSION_ID, Incoming
@@ -9,13 +11,14 @@ from app.gateway.live import LiveSession
 from app.protocol import methods
 from app.protocol.faults import InvalidRequest, ShuttingDown
 from app.protocol.jsonrpc import Message, Request, read_all
+from app.protocol.revisions import Revision
 
 METHODS = b"POST, GET, DELETE, OPTIONS"
 _MODERN_KEY = b"io.modelcontextprotocol/protocolVersion"
 
 
 async def serve(incoming: Incoming) -> None:
-    match incoming.method:
+    match incoming.scope["method"]:
         case "POST":
             await _post(incoming)
         case "GET":
@@ -34,23 +37,25 @@ async def _post(incoming: Incoming) -> None:
         raise Refusal(406, "not_acceptable", "accept application/json, text/event-stream or both")
     text = await incoming.body()
     message = read_all(text)
-    _check_era(incoming, message, text)
-    live = _session_of(incoming, message)
-    if _owes_nothing(message):
+    is_initialize = isinstance(message, Request) and message.method == methods.INITIALIZE
+    if not is_initialize or _MODERN_KEY in text:
+        # On initialize the version header is never judged: the version is being negotiated there.
+        _check_era(message, None if is_initialize else incoming.revision())
+    live = _session_of(incoming, message, is_initialize=is_initialize)
+    if not _wants_answer(message):
         _tell(live, message)
         await respond(incoming.send, 202, [*incoming.cors])
         return
     if incoming.gateway.is_draining:
         raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
     response = incoming.response()
-    asked = message if isinstance(message, list | Request) else [message]
-    stream = live.ask(asked, response, takes_json=takes_json, takes_stream=takes_stream)
+    stream = live.ask(message, response, takes_json=takes_json, takes_stream=takes_stream)
     await response.ready()
     if response.body is None:
         await _stream(incoming, live, stream, response)
         return
     headers = [JSON, *incoming.cors]
-    if _is_initialize(message) and not live.is_over:
+    if is_initialize and not live.is_over:
         headers.append((SESSION_ID, live.ident.encode()))
     await respond(incoming.send, 200, headers, response.body)
 
@@ -90,7 +95,7 @@ async def _stream(incoming: Incoming, live: LiveSession, stream: int, response: 
         live.detach(stream, response)
 
 
-def _session_of(incoming: Incoming, message: Message | list[Message]) -> LiveSession:
+def _session_of(incoming: Incoming, message: Message | list[Message], *, is_initialize: bool) -> LiveSession:
     ident = incoming.head.text(SESSION_ID)
     gateway, upstream, owner = incoming.gateway, incoming.upstream, incoming.principal.key
     if ident is not None:
@@ -98,45 +103,34 @@ def _session_of(incoming: Incoming, message: Message | list[Message]) -> LiveSes
         if isinstance(message, list) and not live.revision.batches:
             raise InvalidRequest(f"{live.revision.date} has no batches; send one message in each POST")
         return live
-    if _is_initialize(message):
+    if is_initialize:
         return gateway.open(upstream, owner)
     if isinstance(message, list) and any(_is_initialize(member) for member in message):
         raise InvalidRequest("initialize must not be part of a batch")
     if not incoming.settings.takes_sessionless:
         raise InvalidRequest("Mcp-Session-Id is missing; send initialize without one to open a session")
     revision = incoming.revision()
-    live = gateway.implicit(upstream, owner, None if revision is None else revision.date)
     if isinstance(message, list) and revision is not None and not revision.batches:
         raise InvalidRequest(f"{revision.date} has no batches; send one message in each POST")
-    return live
+    return gateway.implicit(upstream, owner, None if revision is None else revision.date)
 
 
-def _check_era(incoming: Incoming, message: Message | list[Message], text: bytes) -> None:
-    """Until there is an edge for stateless requests, they are refused so that their clients fall back to a handshake.
-
-    On `initialize` the version header is never judged: the version is being negotiated there.
-    """
-    if message == []:
+def _check_era(message: Message | list[Message], named: Revision | None) -> None:
+    """Until there is an edge for stateless requests they are refused, so that clients fall back to a handshake."""
+    if isinstance(message, list) and not message:
         raise InvalidRequest("a batch must not be empty")
-    named = None if _is_initialize(message) else incoming.revision()
-    if (named is not None and named.modern) or (_MODERN_KEY in text and _carries_version(message)):
+    if (named is not None and named.modern) or (isinstance(message, Request) and methods.names_version(message)):
         raise InvalidRequest("stateless requests are not served here; open a session with initialize")
 
 
-def _carries_version(message: Message | list[Message]) -> bool:
-    if not isinstance(message, Request) or message.params is None:
-        return False
-    return methods.names_version(message.params)
-
-
-def _is_initialize(message: Message | list[Message]) -> bool:
+def _is_initialize(message: Message) -> bool:
     return isinstance(message, Request) and message.method == methods.INITIALIZE
 
 
-def _owes_nothing(message: Message | list[Message]) -> bool:
+def _wants_answer(message: Message | list[Message]) -> TypeGuard[Request | list[Message]]:
     if isinstance(message, list):
-        return not any(isinstance(member, Request) for member in message)
-    return not isinstance(message, Request)
+        return any(isinstance(member, Request) for member in message)
+    return isinstance(message, Request)
 
 
 def _tell(live: LiveSession, message: Message | list[Message]) -> None:

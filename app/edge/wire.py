@@ -141,7 +141,7 @@ class _Wire(Turns):
         self.headers = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.lower(), value))
+        self.headers.append((name.lower(), value.rstrip()))  # The parser strips the other side only.
 
     def on_headers_complete(self) -> None:
         if self._chunk < 0 or self._size + self._chunk > self.limits.header_bytes:

@@ -190,10 +190,12 @@ def cancellation(ident: RequestId, reason: str) -> Notification:
     return Notification(CANCELLED, Raw(_encoder.encode({"requestId": ident, "reason": reason})))
 
 
-def names_version(params: Raw) -> bool:
+def names_version(request: Request) -> bool:
     """Whether the request carries its own version, as every one of the stateless revisions does."""
+    if request.params is None:
+        return False
     try:
-        meta = _fields.decode(params).get("_meta")
+        meta = _fields.decode(request.params).get("_meta")
         return meta is not None and VERSION_KEY in _fields.decode(meta)
     except DecodeError:
         return False
