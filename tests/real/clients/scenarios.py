@@ -1,4 +1,4 @@
-"""What a client does with a server. Each takes its session and an argument, and returns what it found as it was sent."""
+"""What a client does with a server: each takes its session and an argument, and returns what it found as it came."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
