@@ -30,7 +30,7 @@ def create_app(config: Config | None = None) -> Viaduct:
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
     return Viaduct(
-        Gateway(_gateway(config)),
+        Gateway(gateway_settings(config)),
         EdgeSettings(_streams(config), settings.limits.body, settings.sessions.without_id == "implicit"),
         _guards(config),
         None if config.no_auth else StaticTokens(map(_entry, settings.auth.tokens)).authenticate,
@@ -38,7 +38,7 @@ def create_app(config: Config | None = None) -> Viaduct:
     )
 
 
-def _gateway(config: Config) -> GatewaySettings:
+def gateway_settings(config: Config) -> GatewaySettings:
     settings = config.viaduct
     return GatewaySettings(
         tuple(_upstream(name, server, config) for name, server in config.servers.items()),

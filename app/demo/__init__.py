@@ -1,0 +1,1 @@
+"""The bundled server, so that a newcomer sees the gateway work with nothing else installed."""

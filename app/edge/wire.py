@@ -53,7 +53,7 @@ TOO_LARGE = "too_large"
 TOO_SLOW = "too_slow"
 
 _LEAVING_MAX = 64
-"""Connections over the cap that are told so at the same time; further ones are reset."""
+"""Connections over the cap that are told so at the same time; further ones are closed without a word."""
 
 
 def protocol(limits: WireLimits) -> type[HttpToolsProtocol]:

@@ -32,6 +32,7 @@ class Gateway:
         self._shared: dict[str, SharedChild] = {}
         self._tasks = Tasks()
         self._sweep: asyncio.TimerHandle | None = None
+        self._patience: asyncio.Timeout | None = None
 
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
@@ -54,12 +55,18 @@ class Gateway:
         self.is_draining = True
         log.info("draining", extra={"sessions": len(self._sessions)})
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as self._patience:
                 while busy := [live for live in self._sessions.values() if live.is_busy]:
                     await _quiet(busy)
         except TimeoutError:
             log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
         await self.stop()
+
+    def hurry(self) -> None:
+        """There is no time left: stop waiting, and kill what would be stopped."""
+        self._tasks.hurry()
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(asyncio.get_running_loop().time())
 
     @property
     def session_count(self) -> int:

@@ -150,7 +150,7 @@ class Link:
             self.fail(fault)
             return
         if self._is_over:
-            await child.stop()
+            await self._stop(child)
             return
         log.info("child started", extra={"server": upstream.name, "pid": child.pid})
         self._child = child
@@ -159,7 +159,13 @@ class Link:
             self.write(message)
 
     async def _stop(self, child: Child) -> None:
-        await child.stop()
+        self._tasks.stopping.add(child)
+        try:
+            if self._tasks.is_hurried:
+                child.kill()
+            await child.stop()
+        finally:
+            self._tasks.stopping.discard(child)
 
     def _not_ready(self, sentence: str, reason: str, exit: Exit | None = None) -> Unavailable:  # noqa: A002
         """With the exit and the last lines of stderr, for without them nobody can mend it."""

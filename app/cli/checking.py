@@ -1,0 +1,173 @@
+"""Starting each server once, asking what it offers, and stopping it: what `viaduct check` does."""
+
+import asyncio
+import json
+import time
+from dataclasses import asdict, dataclass, field
+
+import click
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from app.asgi import gateway_settings
+from app.config import Config
+from app.gateway.settings import UpstreamSettings
+from app.protocol.faults import ClientFault, GatewayFault, Unavailable
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, line, payload, read_all
+from app.protocol.revisions import NEWEST_HANDSHAKE
+from app.upstreams.child import Child, Exit, start
+
+AT_ONCE = 4
+PAGES_MAX = 100
+
+_LISTS = (
+    ("tools", "tools/list", "tools"),
+    ("resources", "resources/list", "resources"),
+    ("templates", "resources/templates/list", "resources"),
+    ("prompts", "prompts/list", "prompts"),
+)
+_objects: Decoder[dict[str, object]] = Decoder(dict[str, object])
+
+
+@dataclass(slots=True)
+class Report:
+    """What one server had to say."""
+
+    server: str
+    ok: bool = False
+    seconds: float = 0.0
+    version: str = ""
+    info: object = None
+    offers: dict[str, list[str]] = field(default_factory=dict)
+    reason: str = ""
+    error: str = ""
+    stderr: list[str] = field(default_factory=list)
+
+
+def check(config: Config, *, as_json: bool) -> int:
+    """Print what each server offers; 1 if one failed."""
+    reports = asyncio.run(_check_all(gateway_settings(config).upstreams))
+    if as_json:
+        click.echo(json.dumps({"servers": [asdict(report) for report in reports]}, ensure_ascii=False, indent=2))
+    else:
+        for report in reports:
+            click.echo(_text(report))
+    return 0 if all(report.ok for report in reports) else 1
+
+
+async def _check_all(upstreams: tuple[UpstreamSettings, ...]) -> list[Report]:
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(upstream: UpstreamSettings) -> Report:
+        async with places:
+            return await _check(upstream)
+
+    return list(await asyncio.gather(*map(one, upstreams)))
+
+
+async def _check(upstream: UpstreamSettings) -> Report:
+    report, talk = Report(upstream.name), _Talk()
+    began = time.monotonic()
+    child: Child | None = None
+    try:
+        async with asyncio.timeout(upstream.deadlines.start):
+            child = await start(upstream.name, upstream.command, upstream.limits, talk)
+            await _ask_all(report, talk, child)
+        report.ok = True
+    except TimeoutError:
+        report.reason, report.error = "start_timed_out", f"no answer within {upstream.deadlines.start:g} s"
+    except GatewayFault as fault:
+        report.reason, report.error = fault.reason, fault.message
+    report.seconds = round(time.monotonic() - began, 3)
+    if child is not None:
+        await child.stop()
+        report.stderr = [] if report.ok else child.stderr.tail()
+    return report
+
+
+async def _ask_all(report: Report, talk: "_Talk", child: Child) -> None:
+    params = {
+        "protocolVersion": NEWEST_HANDSHAKE.date,
+        "capabilities": {},
+        "clientInfo": {"name": "viaduct-check", "version": "1"},
+    }
+    greeted = await talk.ask(child, "initialize", params)
+    report.version, report.info = str(greeted.get("protocolVersion", "")), greeted.get("serverInfo")
+    child.write(line(Notification("notifications/initialized")))
+    capabilities = greeted.get("capabilities")
+    for name, method, capability in _LISTS:
+        if isinstance(capabilities, dict) and capability in capabilities:
+            report.offers[name] = await _all_pages(
+                talk, child, method, "resourceTemplates" if name == "templates" else name
+            )
+
+
+async def _all_pages(talk: "_Talk", child: Child, method: str, key: str) -> list[str]:
+    names: list[str] = []
+    params: dict[str, object] = {}
+    for _ in range(PAGES_MAX):
+        page = await talk.ask(child, method, params)
+        items = page.get(key)
+        names += (
+            [str(item.get("name", "")) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        )
+        if not page.get("nextCursor"):
+            break
+        params = {"cursor": page["nextCursor"]}
+    return names
+
+
+class _Talk:
+    """One question at a time, and its answer."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._answer: asyncio.Future[Raw] | None = None
+        self._exit: Exit | None = None
+
+    async def ask(self, child: Child, method: str, params: dict[str, object]) -> dict[str, object]:
+        self._count += 1
+        self._answer = asyncio.get_running_loop().create_future()
+        if self._exit is not None:
+            self.on_exit(self._exit)
+        child.write(line(Request(self._count, method, payload(params))))
+        return _objects.decode(await self._answer)
+
+    def on_line(self, text: bytes) -> None:
+        try:
+            messages = read_all(text)
+        except ClientFault:
+            return
+        for message in messages if isinstance(messages, list) else [messages]:
+            self._heard(message)
+
+    def on_oversize(self) -> None:
+        self._fail(Unavailable("a line was longer than limits.line", reason="spoke_nonsense"))
+
+    def on_exit(self, exit: Exit) -> None:  # noqa: A002 - the field's word
+        self._exit = exit
+        self._fail(Unavailable(f"the server ended: {exit.describe()}", reason="exited_before_ready"))
+
+    def _heard(self, message: Message) -> None:
+        if self._answer is None or self._answer.done():
+            return
+        match message:
+            case Result() if message.id == self._count:
+                self._answer.set_result(message.result)
+            case Failure() if message.id == self._count:
+                self._fail(Unavailable(f"the server answered with an error: {bytes(message.error).decode()}"))
+            case _:
+                pass
+
+    def _fail(self, fault: GatewayFault) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(fault)
+
+
+def _text(report: Report) -> str:
+    if not report.ok:
+        tail = "".join(f"\n      {text}" for text in report.stderr)
+        return f"FAILED  {report.server}  {report.error}{tail}"
+    offers = ", ".join(f"{len(names)} {kind}" for kind, names in report.offers.items()) or "nothing"
+    names = "".join(f"\n      {kind}: {', '.join(names)}" for kind, names in report.offers.items() if names)
+    return f"ok      {report.server}  {report.seconds:.2f} s, revision {report.version}, offers {offers}{names}"

@@ -1,0 +1,72 @@
+"""Who is let in: the tokens of the file and those given for this run, or everybody if the operator says so."""
+
+import re
+from collections.abc import Iterable
+
+from app.auth.principal import ANONYMOUS
+from app.auth.tokens import WEAK_LENGTH, hash_of
+from app.config.errors import ConfigError
+from app.config.listening import Listen
+from app.config.notes import Note
+from app.config.overrides import Overrides
+from app.config.tree import Auth, Token
+
+_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""RFC 6750, section 2.1: what an Authorization header can carry."""
+
+
+def auth(from_file: Auth, layers: tuple[Overrides, ...]) -> tuple[Auth, list[Note]]:
+    """The file's tokens, and those of the strongest layer that gives any: only their hashes are kept."""
+    _check_names(from_file.tokens)
+    layer = next((layer for layer in reversed(layers) if layer.tokens), None)
+    if layer is None:
+        return from_file, []
+    source = layer.spelled("tokens")
+    for token in layer.tokens:
+        if not _BEARER.fullmatch(token):
+            raise ConfigError(f"{source} may hold only letters, digits and -._~+/ with = at the end")
+    taken = {token.name for token in from_file.tokens}
+    added = [admitting(token, taken, number) for number, token in enumerate(dict.fromkeys(layer.tokens), start=1)]
+    weak = [entry.name for entry, token in zip(added, layer.tokens, strict=False) if len(token) < WEAK_LENGTH]
+    notes = [
+        Note(
+            "a token is short enough to be guessed; `viaduct token` makes a long one", {"names": weak}, is_warning=True
+        )
+    ]
+    return Auth(tokens=(*from_file.tokens, *added)), notes if weak else []
+
+
+def admitting(token: str, taken: Iterable[str] = (), number: int = 1) -> Token:
+    """The entry that lets a plain token in."""
+    name = "token" if number == 1 else f"token-{number}"
+    while name in taken:
+        name += "-given"
+    return Token(name=name, hash=hash_of(token))
+
+
+def is_open(listen: Listen, layers: tuple[Overrides, ...]) -> bool:
+    """Whether nobody is asked for a token."""
+    layer = next((layer for layer in reversed(layers) if layer.no_auth is not None or layer.tokens), None)
+    if layer is None or not layer.no_auth:
+        return False
+    source = layer.spelled("no_auth")
+    if layer.tokens:
+        raise ConfigError(f"{source} and {layer.spelled('tokens')} contradict each other; leave one out")
+    if not listen.is_loopback and not any(each.open_is_known for each in layers):
+        raise ConfigError(
+            f"{source} on {listen} would let anybody in who reaches it; "
+            "use a token, listen on 127.0.0.1, or add --i-know-this-is-open"
+        )
+    return True
+
+
+def _check_names(tokens: tuple[Token, ...]) -> None:
+    for index, token in enumerate(tokens):
+        where = f"viaduct.auth.tokens.{index}"
+        if token.name == ANONYMOUS.name:
+            raise ConfigError(f"{where}.name {token.name!r} is kept for those without a token; rename it")
+        for earlier in tokens[:index]:
+            if token.name == earlier.name:
+                raise ConfigError(f"{where}.name {token.name!r} is taken by an earlier token; rename it")
+            if token.hash == earlier.hash:
+                raise ConfigError(f"{where}.hash is that of {earlier.name!r} too; make a token of its own")

@@ -1,0 +1,124 @@
+"""From a file, or a command, and what goes before it, to one checked configuration."""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.config import credentials, expansion, naming, overrides, reading, servers
+from app.config.errors import ConfigError
+from app.config.listening import Listen
+from app.config.notes import Note
+from app.config.overrides import Overrides
+from app.config.reading import Tree
+from app.config.tree import Server, Viaduct
+from app.config.wording import unknown_key
+from app.telemetry import logs
+
+log = logging.getLogger("viaduct.config")
+
+_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
+_SECRET_LENGTH = 8
+_TOP_LEVEL = ("mcpServers", "servers", "viaduct")
+_OF_OTHERS = ("$schema", "inputs")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that was decided before the start."""
+
+    servers: Mapping[str, Server]
+    viaduct: Viaduct
+    listen: Listen
+    no_auth: bool = False
+    notes: tuple[Note, ...] = ()
+
+    def admitting(self, token: str) -> "Config":
+        """The same, with one more token let in."""
+        tokens = self.viaduct.auth.tokens
+        entry = credentials.admitting(token, {known.name for known in tokens})
+        auth = self.viaduct.auth.model_copy(update={"tokens": (*tokens, entry)})
+        return replace(self, viaduct=self.viaduct.model_copy(update={"auth": auth}))
+
+    @property
+    def has_credentials(self) -> bool:
+        return self.no_auth or bool(self.viaduct.auth.tokens)
+
+
+def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None) -> Config:
+    """The configuration of a file; `given` goes before `environ`, and that before the file.
+
+    Raises:
+        ConfigError: one sentence that says what to change.
+    """
+    try:
+        tree = reading.read(path)
+        key = _servers_key(tree)
+        found, notes = servers.read(tree[key], key, path.parent, environ)
+        block = expansion.expand(tree.get("viaduct", {}), environ, "viaduct")
+        return _settled(block, found, notes, environ, given)
+    except ConfigError as error:
+        text = str(error)
+        raise ConfigError(
+            text if str(path) in text or text.startswith(("-", "VIADUCT_")) else f"{path}: {text}"
+        ) from None
+
+
+def single(
+    command: Sequence[str],
+    name: str | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    given: Overrides | None = None,
+    isolation: str = "session",
+    env: Mapping[str, str] | None = None,
+) -> Config:
+    """The configuration of `run`: one server, no file."""
+    named = name or naming.derived(command)
+    naming.check([named], "--name")
+    program, *args = command
+    entry: Tree = {"command": program, "args": args, "isolation": isolation, "env": dict(env or {})}
+    return _settled({}, {named: servers.built(entry, "the command")}, [], environ or {}, given)
+
+
+def open_logs(config: Config) -> None:
+    """Set logging up as configured, with this configuration's secrets kept out, and say what was noticed in it."""
+    logs.configure(config.viaduct.log_level, config.viaduct.log_format)
+    for server in config.servers.values():
+        for name, value in server.env.items():
+            if _SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH:
+                logs.redact(value)
+    for note in config.notes:
+        log.log(logging.WARNING if note.is_warning else logging.INFO, note.event, extra=dict(note.fields))
+
+
+def _servers_key(tree: Tree) -> str:
+    for key in tree:
+        if key not in (*_TOP_LEVEL, *_OF_OTHERS):
+            raise ConfigError(unknown_key(key, _TOP_LEVEL))
+    keys = [key for key in ("mcpServers", "servers") if key in tree]
+    if len(keys) == 2:
+        raise ConfigError("mcpServers and servers are both there; move all entries under mcpServers")
+    if not keys:
+        raise ConfigError('mcpServers is missing; add it as in {"mcpServers": {"time": {"command": "uvx", ...}}}')
+    return keys[0]
+
+
+def _settled(
+    block: object, found: Mapping[str, Server], notes: list[Note], environ: Mapping[str, str], given: Overrides | None
+) -> Config:
+    layers = (overrides.from_environment(environ), given or Overrides())
+    viaduct = _viaduct(block, layers)
+    listen = _listen(viaduct.listen, layers)
+    auth, about_auth = credentials.auth(viaduct.auth, layers)
+    settings: dict[str, object] = {"auth": auth, "listen": str(listen)}
+    if not listen.is_any and not listen.is_loopback:
+        settings["allowed_hosts"] = (*viaduct.allowed_hosts, listen.bracketed.lower())
+    return Config(
+        found,
+        viaduct.model_copy(update=settings),
+        listen,
+        credentials.is_open(listen, layers),
+        (*notes, *about_auth, *_expired(auth.tokens)),
+    )

@@ -1,0 +1,123 @@
+"""The entries of `mcpServers`, with what other clients write into them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from app.config import env_file, expansion, naming
+from app.config.errors import ConfigError
+from app.config.notes import Note
+from app.config.reading import Tree
+from app.config.tree import Server
+from app.config.wording import sentence
+
+IGNORED = ("autoApprove", "alwaysAllow", "timeout", "description", "icon", "dev", "gallery", "version", "trust")
+"""Keys of other clients that change nothing here."""
+
+_MEANT_FOR_US = ("type", "disabled", "envFile")
+_REMOTE = ("url", "serverUrl", "httpUrl", "headers")
+_LOCAL_TYPES = ("stdio", "local")
+
+
+def read(entries: object, where: str, folder: Path, environ: Mapping[str, str]) -> tuple[dict[str, Server], list[Note]]:
+    if not isinstance(entries, dict):
+        raise ConfigError(
+            f'{where} must be an object as in {{"time": {{"command": "uvx", "args": ["mcp-server-time"]}}}}'
+        )
+    naming.check(entries, where)
+    servers: dict[str, Server] = {}
+    notes: list[Note] = []
+    for name, entry in entries.items():
+        path = f"{where}.{name}"
+        if not isinstance(entry, dict):
+            raise ConfigError(f"{path} must be an object with a command")
+        if _is_disabled(entry, path):
+            notes.append(Note("a disabled server is left out", {"upstream": name}))
+            continue
+        ignored = sorted(set(entry) & set(IGNORED))
+        if ignored:
+            notes.append(Note("keys of other clients are ignored", {"upstream": name, "keys": ignored}))
+        servers[name] = _server(entry, path, folder, environ)
+    if not servers:
+        raise ConfigError(f"{where} has no server to serve; add one or enable one")
+    return servers, [*notes, *_warnings(servers)]
+
+
+def built(entry: Tree, where: str) -> Server:
+    """A server of plain values, checked."""
+    try:
+        server = Server.model_validate(entry)
+    except ValidationError as error:
+        raise sentence(error, Server, where, {}, (*IGNORED, *_MEANT_FOR_US)) from None
+    _check_env(server.env, f"{where}.env")
+    return _with_consistent_deadlines(server, where)
+
+
+def _server(entry: Tree, where: str, folder: Path, environ: Mapping[str, str]) -> Server:
+    _check_kind(entry, where)
+    kept = {key: value for key, value in entry.items() if key not in (*IGNORED, "type", "disabled")}
+    expanded = expansion.expand(kept, environ, where)
+    assert isinstance(expanded, dict)  # noqa: S101 - a dict stays one
+    _check_command(expanded.get("command"), where)
+    _expand_home(expanded, environ)
+    if isinstance(cwd := expanded.get("cwd"), str):
+        expanded["cwd"] = str(folder / cwd)
+    from_file = env_file.read(expanded.pop("envFile", None), folder, f"{where}.envFile")
+    server = built(expanded, where)
+    return server.model_copy(update={"env": {**from_file, **server.env}})
+
+
+def _is_disabled(entry: Tree, where: str) -> bool:
+    disabled = entry.get("disabled", False)
+    if not isinstance(disabled, bool):
+        raise ConfigError(f"{where}.disabled must be true or false")
+    return disabled
+
+
+def _check_kind(entry: Tree, where: str) -> None:
+    remote = next((key for key in _REMOTE if key in entry), None)
+    if remote is None and entry.get("type", "stdio") in _LOCAL_TYPES:
+        return
+    named = f"{where}.{remote or 'type'}"
+    raise ConfigError(
+        f"{named}: Viaduct serves stdio commands and this entry is not one; give it a command, or remove it"
+    )
+
+
+def _check_command(command: object, where: str) -> None:
+    if isinstance(command, list):
+        raise ConfigError(f"{where}.command must be a string; put what follows the program into args")
+    if isinstance(command, str) and " " in command.strip() and "/" not in command.split()[0]:
+        raise ConfigError(f"{where}.command must be one program; put what follows {command.split()[0]!r} into args")
+
+
+def _expand_home(entry: Tree, environ: Mapping[str, str]) -> None:
+    for key in ("command", "cwd", "envFile"):
+        if isinstance(value := entry.get(key), str):
+            entry[key] = expansion.home(value, environ)
+    if isinstance(args := entry.get("args"), list):
+        entry["args"] = [expansion.home(arg, environ) if isinstance(arg, str) else arg for arg in args]
+
+
+def _check_env(env: Mapping[str, str], where: str) -> None:
+    for name in env:
+        if not name or "=" in name or "\0" in name:
+            raise ConfigError(f"{where}: {name!r} cannot be the name of a variable; rename it")
+
+
+def _with_consistent_deadlines(server: Server, where: str) -> Server:
+    """A lowered maximum lowers the default deadline; a contradiction that somebody wrote is an error."""
+    if server.request_timeout <= server.max_request_timeout:
+        return server
+    if "request_timeout" not in server.model_fields_set:
+        return server.model_copy(update={"request_timeout": server.max_request_timeout})
+    raise ConfigError(
+        f"{where}.requestTimeout ({server.request_timeout:g}) is above maxRequestTimeout "
+        f"({server.max_request_timeout:g}); lower it or raise maxRequestTimeout"
+    )
+
+
+def _warnings(servers: Mapping[str, Server]) -> list[Note]:
+    warm = [name for name, server in servers.items() if server.warm]
+    return [Note("warm has no effect in this version", {"upstreams": warm}, is_warning=True)] if warm else []

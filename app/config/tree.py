@@ -1,0 +1,175 @@
+"""The settings tree: every field of the config file, with its range and its default. Durations are seconds."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+_YEAR = 31_536_000
+
+Seconds = Annotated[float, Field(gt=0, le=_YEAR)]
+Budget = Annotated[float, Field(ge=0, le=_YEAR)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
+
+
+def public_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(parts.netloc.lower()):
+        raise ValueError("must be like https://mcp.example.com, a path prefix allowed")
+    if "?" in value or "#" in value or re.search(r"\s|//|\.\.", parts.path):
+        raise ValueError("must have no query, no fragment and a plain path, like https://example.com/mcp-gateway")
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+
+
+def allowed_host(value: str) -> str:
+    host = value.lower()
+    if not _HOST.fullmatch(host):
+        raise ValueError("must be a host or host:port as in mcp.example.com, without scheme and path")
+    return host
+
+
+def allowed_origin(value: str) -> str:
+    origin = value.lower().rstrip("/")
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError("must be an origin as in https://app.example.com, without path")
+    return origin
+
+
+def token_hash(value: str) -> str:
+    lowered = value.lower()
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", lowered):
+        raise ValueError("must be sha256: and 64 hexadecimal digits; `viaduct token` prints one")
+    return lowered
+
+
+def scope(value: str) -> str:
+    if not _SCOPE.fullmatch(value):
+        raise ValueError("must be one word of visible ASCII without quotes and backslashes")
+    return value
+
+
+def expiry(value: object) -> object:
+    """RFC 3339 with an offset, as unix seconds."""
+    if value is None or not isinstance(value, str) or not _RFC3339.fullmatch(value):
+        raise ValueError("must be a time with an offset as in 2027-01-01T00:00:00Z")
+    try:
+        return datetime.fromisoformat(value.upper()).timestamp()
+    except ValueError as error:
+        raise ValueError("must be a date and time that exist, as in 2027-01-01T00:00:00Z") from error
+
+
+def plain_text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("must not hold a NUL character")
+    return value
+
+
+Text = Annotated[str, AfterValidator(plain_text)]
+Words = Annotated[tuple[Text, ...], Field(strict=False)]
+
+
+class _Block(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        populate_by_name=False,
+        hide_input_in_errors=True,
+    )
+
+
+class Server(_Block):
+    """How one stdio server is started and how patient we are with it."""
+
+    command: Annotated[Text, Field(min_length=1)]
+    args: Words = ()
+    env: dict[str, Text] = {}
+    cwd: Text | None = None
+    isolation: Literal["session", "shared"] = "session"
+    warm: Annotated[int, Field(ge=0, le=1000)] = 0
+    start_timeout: Seconds = 60
+    request_timeout: Seconds = 60
+    max_request_timeout: Seconds = 600
+    stop_timeout: Seconds = 2
+    kill_timeout: Seconds = 2
+    ping_timeout: Seconds = 30
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return (self.command, *self.args)
+
+
+class Token(_Block):
+    name: Annotated[str, Field(pattern=r"^[\x20-\x7e]{1,64}$")]
+    hash: Annotated[str, AfterValidator(token_hash)]
+    scopes: Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)] = ("*",)
+    expires_at: Annotated[float | None, BeforeValidator(expiry)] = Field(default=None, alias="expires")
+
+
+class Auth(_Block):
+    tokens: Annotated[tuple[Token, ...], Field(strict=False)] = ()
+
+
+class Sessions(_Block):
+    idle_timeout: Seconds = 1800
+    max: Count = 1000
+    max_per_principal: Count = 100
+    without_id: Literal["implicit", "reject"] = "implicit"
+    confirm_timeout: Seconds = 120
+    """A session whose id no later request carried for so long ends."""
+    shutdown_grace: Budget = 5
+    """What a client has between `shutdown` and the end of its session."""
+
+
+class Streams(_Block):
+    stream_after: Seconds = 0.25
+    close_stream_after: Seconds | None = None
+    keep_alive: Seconds = 15
+    retry: Seconds = 1.0
+    max_per_session: Count = 16
+    log_bytes: Bytes = 1_048_576
+    log_count: Count = 1024
+    queue_bytes: Bytes = 8_388_608
+
+
+class Limits(_Block):
+    body: Bytes = 4_194_304
+    line: Bytes = 16_777_216
+    header_bytes: Annotated[int, Field(ge=1024, le=1 << 24)] = 32_768
+    header_count: Annotated[int, Field(ge=10, le=10_000)] = 100
+    url_bytes: Annotated[int, Field(ge=128, le=1 << 20)] = 8192
+    header_timeout: Seconds = 10
+    body_timeout: Seconds = 15
+    send_timeout: Seconds = 30
+    queue_bytes: Bytes = 8_388_608
+    queue_count: Count = 256
+    connections: Count = 2000
+    in_flight: Count = 1000
+    bad_lines: Count = 100
+
+
+class Viaduct(_Block):
+    listen: str = "127.0.0.1:8080"
+    public_url: Annotated[str, AfterValidator(public_url)] | None = None
+    allowed_hosts: Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)] = ()
+    allowed_origins: Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)] = ()
+    auth: Auth = Auth()
+    sessions: Sessions = Sessions()
+    streams: Streams = Streams()
+    limits: Limits = Limits()
+    drain: Budget = 20
+    store: Literal["memory"] = "memory"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+    debug_payloads: bool = False

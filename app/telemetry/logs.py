@@ -1,0 +1,154 @@
+"""Logs on stderr: one line per record whatever its content, a constant event with fields beside it.
+
+No token and no payload is in them: known secrets are replaced by value, fields of telling names by name.
+Libraries are heard from warnings up, at any level of ours: some of them log what they carry.
+"""
+
+import contextlib
+import json
+import logging
+import math
+import re
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Literal, TextIO
+
+Level = Literal["debug", "info", "warning", "error"]
+Format = Literal["text", "json"]
+
+FIELD_CAP = 8192
+"""Characters kept of one field."""
+
+HIDDEN = "***"
+
+_SHORTEST_SECRET = 4
+_DEEPEST = 4
+_TELLING_NAMES = frozenset(
+    {"authorization", "cookie", "password", "secret", "token", "api_key", "apikey", "set_cookie"}
+)
+_OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+_UNSAFE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_NEEDS_QUOTES = re.compile(r'[\s"=]')
+
+_secrets: set[str] = set()
+
+
+def redact(secret: str) -> None:
+    """From now on this value appears in no log, wherever it comes from."""
+    if len(secret) >= _SHORTEST_SECRET:
+        _secrets.add(secret)
+
+
+def configure(level: Level, format: Format, stream: TextIO | None = None) -> None:  # noqa: A002 - the option's name
+    """Send every record of this process to `stream` (stderr); may be called again to change level and format."""
+    out = _Handler(stream or sys.stderr)
+    out.setFormatter(_Json() if format == "json" else _Text())
+    root = logging.getLogger()
+    for former in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
+        root.removeHandler(former)
+    root.addHandler(out)
+    root.setLevel(logging.WARNING)
+    for ours in ("app", "viaduct"):
+        logging.getLogger(ours).setLevel(level.upper())
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    _silence(logging.getLogger("uvicorn.access"))
+
+
+def _silence(logger: logging.Logger) -> None:
+    logger.handlers.clear()
+    logger.propagate = False
+    logger.disabled = True
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """The library would print the record's arguments, which nobody redacted."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"a record of {record.name} at {record.pathname}:{record.lineno} could not be logged\n")
+
+
+class _Line(logging.Formatter):
+    """What both formats share: a record as safe fields, in a constant order."""
+
+    def fields(self, record: logging.LogRecord) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "time": _timestamp(record),
+            "level": record.levelname.lower(),
+            "event": _plain(record.getMessage()),
+        }
+        for name, value in vars(record).items():
+            if name not in _OWN_ATTRIBUTES:
+                fields[name if name not in fields else f"{name}_"] = HIDDEN if _is_telling(name) else _plain(value)
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["traceback"] = _plain("".join(traceback.format_exception(*record.exc_info)), keep_end=True)
+        return fields
+
+
+class _Json(_Line):
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self.fields(record), ensure_ascii=True)
+
+
+class _Text(_Line):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = self.fields(record)
+        head = f"{fields.pop('time')} {str(fields.pop('level')).upper():7} {_escaped(str(fields.pop('event')))}"
+        return " ".join([head, *(f"{_escaped(name)}={_shown(value)}" for name, value in fields.items())])
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+
+
+def _is_telling(name: str) -> bool:
+    return name.lower().replace("-", "_") in _TELLING_NAMES
+
+
+def _plain(value: object, *, keep_end: bool = False, depth: int = 0) -> object:
+    """The value as JSON has it, without secrets, capped: redacted first, or a cut could leave half a secret."""
+    match value:
+        case None | bool() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case Mapping() if depth < _DEEPEST:
+            members = {str(k): HIDDEN if _is_telling(str(k)) else _plain(v, depth=depth + 1) for k, v in value.items()}
+            return _capped(members)
+        case list() | tuple() | set() | frozenset() if depth < _DEEPEST:
+            return _capped([_plain(item, depth=depth + 1) for item in value])
+        case bytes() | bytearray():
+            return _plain(value.decode("utf-8", "backslashreplace"), keep_end=keep_end)
+        case _:
+            text = _without_secrets(str(value))
+            return text if len(text) <= FIELD_CAP else _cut(text, keep_end=keep_end)
+
+
+def _capped(value: object) -> object:
+    text = json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= FIELD_CAP else _cut(text, keep_end=False)
+
+
+def _cut(text: str, *, keep_end: bool) -> str:
+    kept = text[-FIELD_CAP:] if keep_end else text[:FIELD_CAP]
+    mark = f"[{len(text) - FIELD_CAP} characters cut]"
+    return f"{mark} {kept}" if keep_end else f"{kept} {mark}"
+
+
+def _without_secrets(text: str) -> str:
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    escaped = _escaped(text)
+    if isinstance(value, str) and (not text or _NEEDS_QUOTES.search(escaped)):
+        return '"' + escaped.replace('"', '\\"') + '"'
+    return escaped
+
+
+def _escaped(text: str) -> str:
+    return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
