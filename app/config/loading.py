@@ -2,18 +2,21 @@
 
 import logging
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.config import credentials, expansion, naming, overrides, reading, servers
+from pydantic import ValidationError
+
+from app.config import credentials, expansion, listening, naming, overrides, reading, servers
 from app.config.errors import ConfigError
 from app.config.listening import Listen
 from app.config.notes import Note
 from app.config.overrides import Overrides
 from app.config.reading import Tree
-from app.config.tree import Server, Viaduct
-from app.config.wording import unknown_key
+from app.config.tree import Server, Token, Viaduct
+from app.config.wording import sentence, unknown_key
 from app.telemetry import logs
 
 log = logging.getLogger("viaduct.config")
@@ -122,3 +125,33 @@ def _settled(
         credentials.is_open(listen, layers),
         (*notes, *about_auth, *_expired(auth.tokens)),
     )
+
+
+def _viaduct(block: object, layers: tuple[Overrides, ...]) -> Viaduct:
+    if not isinstance(block, dict):
+        raise ConfigError("viaduct must be an object")
+    merged, sources = overrides.apply(block, layers)
+    try:
+        viaduct = Viaduct.model_validate(merged)
+    except ValidationError as wrong:
+        raise sentence(wrong, Viaduct, "viaduct", sources) from None
+    if viaduct.limits.queue_bytes < viaduct.limits.body:
+        raise ConfigError("viaduct.limits.queueBytes must be at least limits.body, or a large request never fits")
+    return viaduct
+
+
+def _listen(setting: str, layers: tuple[Overrides, ...]) -> Listen:
+    listen = listening.parse(setting, "viaduct.listen")
+    for layer in layers:
+        if layer.listen is not None:
+            listen = listening.parse(layer.listen, layer.spelled("listen"))
+        if layer.host is not None:
+            listen = replace(listen, host=listening.host(layer.host, layer.spelled("host")))
+        if layer.port is not None:
+            listen = replace(listen, port=listening.port(layer.port, layer.spelled("port")))
+    return listen
+
+
+def _expired(tokens: tuple[Token, ...]) -> list[Note]:
+    names = [token.name for token in tokens if token.expires_at is not None and token.expires_at <= time.time()]
+    return [Note("a configured token has expired", {"names": names}, is_warning=True)] if names else []
