@@ -12,8 +12,9 @@ from msgspec.json import Decoder
 from app.asgi import gateway_settings
 from app.config import Config
 from app.gateway.settings import UpstreamSettings
-from app.protocol.faults import ClientFault, GatewayFault, Unavailable
+from app.protocol.faults import ClientFault, GatewayFault, Unavailable, UnknownMethod
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, line, payload, read_all
+from app.protocol.methods import error_code
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.upstreams.child import Child, Exit, start
 
@@ -86,7 +87,7 @@ async def _check(upstream: UpstreamSettings) -> Report:
 
 
 async def _ask_all(report: Report, talk: "_Talk", child: Child) -> None:
-    params = {
+    params: dict[str, object] = {
         "protocolVersion": NEWEST_HANDSHAKE.date,
         "capabilities": {},
         "clientInfo": {"name": "viaduct-check", "version": "1"},
@@ -106,7 +107,10 @@ async def _all_pages(talk: "_Talk", child: Child, method: str, key: str) -> list
     names: list[str] = []
     params: dict[str, object] = {}
     for _ in range(PAGES_MAX):
-        page = await talk.ask(child, method, params)
+        try:
+            page = await talk.ask(child, method, params)
+        except UnknownMethod:
+            break
         items = page.get(key)
         names += (
             [str(item.get("name", "")) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
@@ -154,6 +158,8 @@ class _Talk:
         match message:
             case Result() if message.id == self._count:
                 self._answer.set_result(message.result)
+            case Failure() if message.id == self._count and error_code(message.error) == UnknownMethod.code:
+                self._fail(UnknownMethod("the server does not know this method"))
             case Failure() if message.id == self._count:
                 self._fail(Unavailable(f"the server answered with an error: {bytes(message.error).decode()}"))
             case _:

@@ -4,9 +4,10 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 
+import click
+
+from app.auth.expiry import unix_seconds
 from app.auth.tokens import hash_of, mint
-from app.config.errors import ConfigError
-from app.config.tree import expiry
 
 
 def entry_text(name: str, scopes: tuple[str, ...], expires: str | None) -> str:
@@ -18,11 +19,11 @@ def entry_text(name: str, scopes: tuple[str, ...], expires: str | None) -> str:
 
 
 def _until(text: str) -> str:
-    days = re.fullmatch(r"(\d{1,5})d", text)
+    days = re.fullmatch(r"([1-9]\d{0,4})d", text)
     if days:
         return (datetime.now(UTC) + timedelta(days=int(days[1]))).strftime("%Y-%m-%dT%H:%M:%SZ")
     try:
-        expiry(text)
+        unix_seconds(text)
     except ValueError as wrong:
-        raise ConfigError(f"--expires {wrong}, or a number of days as in 90d") from wrong
+        raise click.BadParameter(f"it {wrong}, or a number of days as in 90d", param_hint="--expires") from wrong
     return text

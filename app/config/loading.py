@@ -70,19 +70,22 @@ def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None)
 
 def single(
     command: Sequence[str],
-    name: str | None = None,
-    *,
-    environ: Mapping[str, str] | None = None,
+    name: str | None,
+    environ: Mapping[str, str],
+    settings: Mapping[str, object] | None = None,
     given: Overrides | None = None,
-    isolation: str = "session",
-    env: Mapping[str, str] | None = None,
 ) -> Config:
-    """The configuration of `run`: one server, no file."""
+    """The configuration of one command, without a file; `settings` are further fields of its server.
+
+    Raises:
+        ConfigError: one sentence that says what to change.
+    """
+    if not command:
+        raise ConfigError("a command is missing; give one as in uvx mcp-server-time")
     named = name or naming.derived(command)
     naming.check([named], "--name")
-    program, *args = command
-    entry: Tree = {"command": program, "args": args, "isolation": isolation, "env": dict(env or {})}
-    return _settled({}, {named: servers.built(entry, "the command")}, [], environ or {}, given)
+    entry: Tree = {"command": command[0], "args": list(command[1:]), **(settings or {})}
+    return _settled({}, {named: servers.built(entry, named)}, [], environ, given)
 
 
 def open_logs(config: Config) -> None:

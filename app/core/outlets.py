@@ -4,7 +4,7 @@ A *post* is the answer to one POST: it ends when every request in that POST has 
 stream that the client opened to hear what answers no request: a GET, or the one stream of HTTP+SSE.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from app.core.effects import StreamId
 from app.protocol import methods
@@ -14,23 +14,23 @@ FOREVER = float("inf")
 WAITING_MAX = 100
 
 
-@dataclass(slots=True)
-class _Post:
+class _Post(Struct):
     can_stream: bool
+    begin_at: float
+    """When it must have begun to stream; never, once it has, or for a client that takes no stream."""
     owed: int = 0
 
 
 class Outlets:
     def __init__(self) -> None:
         self._posts: dict[StreamId, _Post] = {}
-        self._begins: dict[StreamId, float] = {}
         self._listeners: list[StreamId] = []
         self._waiting: list[Notification] = []
 
     @property
     def due(self) -> float:
-        """When the next post must begin to stream; they fall due in the order they came."""
-        return next(iter(self._begins.values()), FOREVER)
+        """When the next post must begin to stream."""
+        return min((post.begin_at for post in self._posts.values()), default=FOREVER)
 
     @property
     def listener(self) -> StreamId | None:
@@ -39,19 +39,19 @@ class Outlets:
 
     def post(self, stream: StreamId, *, can_stream: bool, begin_at: float) -> None:
         """A POST came in whose answer, where its client takes a stream, begins at the latest at `begin_at`."""
-        self._posts[stream] = _Post(can_stream)
-        if can_stream:
-            self._begins[stream] = begin_at
+        self._posts[stream] = _Post(can_stream, begin_at if can_stream else FOREVER)
 
     def drop(self, stream: StreamId) -> None:
         """The post was refused before anything of it was accepted."""
         self._posts.pop(stream, None)
-        self._begins.pop(stream, None)
 
-    def owe(self, stream: StreamId) -> None:
+    def owe(self, stream: StreamId) -> float:
+        """One more request is to be answered there; when that must have begun to stream."""
         post = self._posts.get(stream)
-        if post is not None:
-            post.owed += 1
+        if post is None:
+            return FOREVER
+        post.owed += 1
+        return post.begin_at
 
     def settle(self, stream: StreamId) -> bool:
         """One request of the stream has had its last word; whether that ends the stream."""
@@ -61,7 +61,7 @@ class Outlets:
         post.owed -= 1
         if post.owed > 0:
             return False
-        self.drop(stream)
+        del self._posts[stream]
         return True
 
     def can_stream(self, stream: StreamId) -> bool:
@@ -70,9 +70,9 @@ class Outlets:
 
     def begin_due(self, now: float) -> list[StreamId]:
         """The posts that must begin to stream now; each is named once."""
-        due = [stream for stream, begin_at in self._begins.items() if begin_at <= now]
+        due = [stream for stream, post in self._posts.items() if post.begin_at <= now]
         for stream in due:
-            del self._begins[stream]
+            self._posts[stream].begin_at = FOREVER
         return due
 
     def listen(self, stream: StreamId) -> list[Notification]:

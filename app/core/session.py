@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from msgspec import Struct
+
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
 from app.core.outlets import Outlets
 from app.protocol import methods
@@ -56,8 +58,7 @@ class Deadlines:
     shutdown_grace: float = 5.0
 
 
-@dataclass(slots=True)
-class Call:
+class Call(Struct):
     """A client's request in flight."""
 
     id: RequestId
@@ -68,8 +69,7 @@ class Call:
     quiet_at: float
 
 
-@dataclass(slots=True)
-class Ask:
+class Ask(Struct):
     """A server's question in flight."""
 
     id: RequestId
@@ -212,19 +212,19 @@ class Session:
         limits = self._deadlines
         token = methods.progress_token(request)
         is_greeting = request.method == methods.INITIALIZE
-        patience = limits.start if is_greeting else limits.request
-        longest = limits.start if is_greeting else limits.max_request
-        call = Call(request.id, request.method, stream, token, now + longest, now + patience)
-        self._calls[ident] = call
-        self.outlets.owe(stream)
-        self.due = min(self.due, self.outlets.due, call.quiet_at)
+        quiet_at = now + (limits.start if is_greeting else limits.request)
+        max_at = now + (limits.start if is_greeting else limits.max_request)
+        self._calls[ident] = Call(request.id, request.method, stream, token, max_at, quiet_at)
+        begin_at = self.outlets.owe(stream)
+        if begin_at < self.due or quiet_at < self.due:
+            self.due = min(begin_at, quiet_at)
         ours = Request(ident, request.method, request.params)
         if token is not None:
             ours = methods.with_progress_token(ours, ident)
-        return self._upstream(ours, is_greeting=is_greeting)
+        return [ToUpstream(ours)] if is_greeting else self._upstream(ours)
 
-    def _upstream(self, message: Message, *, is_greeting: bool = False) -> list[Effect]:
-        if self.phase in (Phase.NEW, Phase.GREETING) and not is_greeting:
+    def _upstream(self, message: Message) -> list[Effect]:
+        if self.phase is Phase.GREETING or self.phase is Phase.NEW:
             self._held.append(message)
             return []
         return [ToUpstream(message)]

@@ -201,8 +201,18 @@ class LiveSession:
             match effect:
                 case ToUpstream():
                     self.seat.submit(effect.message)
-                case ToClient() | BeginStream() | EndStream():
-                    self._perform_on_stream(effect)
+                case ToClient():
+                    stream = self._streams.get(effect.stream)
+                    if stream is not None:
+                        stream.say(effect.message)
+                case EndStream():
+                    stream = self._streams.pop(effect.stream, None)
+                    if stream is not None:
+                        stream.end()
+                case BeginStream():
+                    stream = self._streams.get(effect.stream)
+                    if stream is not None:
+                        stream.begin()
                 case Doubt():
                     self.seat.doubt()
                 case Overdue():
@@ -213,19 +223,6 @@ class LiveSession:
             self._arm()
         if self.on_quiet is not None and not self._core.is_busy:
             self.on_quiet()
-
-    def _perform_on_stream(self, effect: ToClient | BeginStream | EndStream) -> None:
-        stream = self._streams.get(effect.stream)
-        if stream is None:
-            return
-        match effect:
-            case ToClient():
-                stream.say(effect.message)
-            case BeginStream():
-                stream.begin()
-            case EndStream():
-                del self._streams[effect.stream]
-                stream.end()
 
     def _ended(self, reason: str) -> None:
         log.info("session ended", extra={"server": self.upstream, "reason": reason})

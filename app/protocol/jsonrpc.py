@@ -58,6 +58,11 @@ class _Envelope(Struct):
     error: Raw | UnsetType = UNSET
 
 
+class _Object(Struct):
+    """Any object at all."""
+
+
+_objects: Decoder[_Object] = Decoder(_Object)
 _envelopes: Decoder[_Envelope] = Decoder(_Envelope)
 _batches: Decoder[list[Raw]] = Decoder(list[Raw])
 _encoder = Encoder()
@@ -124,12 +129,13 @@ def _replied(envelope: _Envelope) -> Reply:
 
 
 def _object(params: Raw) -> Raw | None:
-    first = bytes(memoryview(params)[:1])
-    if first == b"{":
-        return params
-    if first == b"n":
-        return None
-    raise InvalidRequest("params must be an object")
+    try:
+        _objects.decode(params)
+    except ValidationError as wrong:
+        if bytes(params) == b"null":
+            return None
+        raise InvalidRequest("params must be an object") from wrong
+    return params
 
 
 def _checked(ident: int | str | UnsetType | None) -> RequestId:
@@ -157,20 +163,17 @@ _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 def encode(message: Message) -> bytes:
     """The message as JSON; its payload as it came."""
     match message:
-        case Result(ident, result):
-            return b"".join((b'{"jsonrpc":"2.0","id":', _id(ident), b',"result":', result, b"}"))
-        case Request(ident, method, params):
-            if params is None:
-                return b"".join((b'{"jsonrpc":"2.0","id":', _id(ident), b',"method":', _text(method), b"}"))
-            head = (b'{"jsonrpc":"2.0","id":', _id(ident), b',"method":', _text(method), b',"params":')
-            return b"".join((*head, params, b"}"))
-        case Notification(method, params):
-            if params is None:
-                return b"".join((b'{"jsonrpc":"2.0","method":', _text(method), b"}"))
-            return b"".join((b'{"jsonrpc":"2.0","method":', _text(method), b',"params":', params, b"}"))
-        case Failure(ident, error):
-            number = b"null" if ident is None else _id(ident)
-            return b"".join((b'{"jsonrpc":"2.0","id":', number, b',"error":', error, b"}"))
+        case Result():
+            return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_id(message.id), message.result)
+        case Request():
+            head = b'{"jsonrpc":"2.0","id":%b,"method":%b' % (_id(message.id), _text(message.method))
+            return b"%b}" % head if message.params is None else b'%b,"params":%b}' % (head, message.params)
+        case Notification():
+            head = b'{"jsonrpc":"2.0","method":%b' % _text(message.method)
+            return b"%b}" % head if message.params is None else b'%b,"params":%b}' % (head, message.params)
+        case Failure():
+            ident = b"null" if message.id is None else _id(message.id)
+            return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (ident, message.error)
 
 
 def _id(ident: RequestId) -> bytes:

@@ -11,7 +11,7 @@ _HIGH_WATER = 65536
 class Input(asyncio.BaseProtocol):
     """A child's stdin. What the pipe takes is written at once; the rest waits in a bounded queue.
 
-    Lines that are written in one turn of the loop leave in one system call.
+    The first line of a turn of the loop leaves at once, and all the others of that turn together.
     """
 
     def __init__(self, bytes_max: int, count_max: int) -> None:
@@ -20,6 +20,7 @@ class Input(asyncio.BaseProtocol):
         self._transport: asyncio.WriteTransport | None = None
         self._loop = asyncio.get_running_loop()
         self._turn: list[bytes] = []
+        self._is_in_turn = False
         self._queue: deque[tuple[int | None, bytes]] = deque()
         self._queued = 0
         self._is_paused = False
@@ -83,21 +84,31 @@ class Input(asyncio.BaseProtocol):
             self._flush()
 
     def _send(self, line: bytes) -> None:
-        if not self._turn:
-            self._loop.call_soon(self._flush)
-        self._turn.append(line)
+        if self._is_in_turn:
+            self._turn.append(line)
+            return
+        self._is_in_turn = True
+        self._loop.call_soon(self._end_turn)
+        self._write([line])
+
+    def _end_turn(self) -> None:
+        self._is_in_turn = False
+        self._flush()
 
     def _flush(self) -> None:
         lines, self._turn = self._turn, []
-        if not lines or self._transport is None:
+        if lines:
+            self._write(lines)
+
+    def _write(self, lines: list[bytes]) -> None:
+        if self._transport is None:
             return
         try:
             if len(lines) == 1 and len(lines[0]) >= _HIGH_WATER:
                 self._transport.write(lines[0])
                 self._transport.write(b"\n")
             else:
-                lines.append(b"")
-                self._transport.write(b"\n".join(lines))
+                self._transport.write(b"%b\n" % b"\n".join(lines))
         except (OSError, RuntimeError):
             # The child closed its stdin; its exit, or a deadline, will tell everybody else.
             self.close()
