@@ -3,43 +3,63 @@
 import json
 from importlib.metadata import version
 
-from app.cli.launch import Launch
-
-_BEARER = "Bearer"
-
-
-def banner(launch: Launch, host: str, port: int) -> str:
-    base = launch.config.viaduct.public_url or _local(host, port)
-    secret = launch.secret or "TOKEN"
-    lines = [f"Viaduct {version('mcp-viaduct')} listens on {_local(host, port)}", ""]
-    for name, server in launch.config.servers.items():
-        state = "one child for all sessions" if server.isolation == "shared" else "a child for each session"
-        lines += [f"  {name}  ({state}, started when it is first needed)"]
-        lines += [f"    Streamable HTTP  {base}/servers/{name}/mcp", f"    HTTP+SSE         {base}/servers/{name}/sse"]
-    if len(launch.config.servers) == 1:
-        lines += ["", f"  The only server, so also at {base}/mcp and {base}/sse"]
-    if launch.is_fresh:
-        lines += ["", f"  Token for this run: {secret}", "  (give your own with --token or VIADUCT_TOKEN)"]
-    if launch.config.no_auth:
-        lines += ["", "  No token is needed: everybody who reaches this address is let in."]
-    return "\n".join([*lines, "", *_clients(launch, base, secret if not launch.config.no_auth else None)])
+from app.config import Config
+from app.config.listening import Listen
+from app.config.tree import Server
 
 
-def _local(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def banner(config: Config, listen: Listen, fresh_token: str | None) -> str:
+    local = f"http://{listen}"
+    base = config.viaduct.public_url or _reachable(listen)
+    blocks = [
+        [f"Viaduct {version('mcp-viaduct')} listens on {local}"],
+        *(_server(base, name, server) for name, server in config.servers.items()),
+    ]
+    if len(config.servers) == 1:
+        blocks.append([f"  The only server, so also at {base}/mcp and {base}/sse"])
+    blocks += [_admission(config, fresh_token), _clients(config, base, fresh_token)]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-def _clients(launch: Launch, base: str, secret: str | None) -> list[str]:
-    name = next(iter(launch.config.servers))
+def _reachable(listen: Listen) -> str:
+    if not listen.is_any:
+        return f"http://{listen}"
+    return f"http://{'[::1]' if ':' in listen.host else '127.0.0.1'}:{listen.port}"
+
+
+def _server(base: str, name: str, server: Server) -> list[str]:
+    children = "one child for all sessions" if server.isolation == "shared" else "a child for each session"
+    return [
+        f"  {name}: {children}, started when it is first needed",
+        f"    Streamable HTTP  {base}/servers/{name}/mcp",
+        f"    HTTP+SSE         {base}/servers/{name}/sse",
+    ]
+
+
+def _admission(config: Config, fresh_token: str | None) -> list[str]:
+    if config.no_auth:
+        return ["  No token is asked for: whoever reaches this address is let in."]
+    if fresh_token is None:
+        return [f"  Tokens that are let in: {', '.join(token.name for token in config.viaduct.auth.tokens)}"]
+    return [
+        f"  Token for this run: {fresh_token}",
+        "  It is shown only now; keep one of your own with --token or VIADUCT_TOKEN.",
+    ]
+
+
+def _clients(config: Config, base: str, fresh_token: str | None) -> list[str]:
+    name = next(iter(config.servers))
     url = f"{base}/servers/{name}/mcp"
-    bearer = f"{_BEARER} {secret if launch.is_fresh or secret is None else '<your token>'}"
-    headers: dict[str, object] = {} if secret is None else {"headers": {"Authorization": bearer}}
-    flag = "" if secret is None else f' --header "Authorization: {bearer}"'
+    bearer = None if config.no_auth else f"Bearer {fresh_token or 'YOUR_TOKEN'}"
+    headers = {"headers": {"Authorization": bearer}} if bearer else {}
+    flag = f' --header "Authorization: {bearer}"' if bearer else ""
     vs_code = {"servers": {name: {"type": "http", "url": url, **headers}}}
     cursor = {"mcpServers": {name: {"url": url, **headers}}}
     return [
-        "  Claude Code   " + f"claude mcp add --transport http {name} {url}{flag}",
-        "  VS Code       .vscode/mcp.json   " + json.dumps(vs_code),
-        "  Cursor        ~/.cursor/mcp.json " + json.dumps(cursor),
-        "",
+        "  Claude Code (a command):",
+        f"    claude mcp add --transport http {name} {url}{flag}",
+        "  VS Code (.vscode/mcp.json):",
+        f"    {json.dumps(vs_code)}",
+        "  Cursor (~/.cursor/mcp.json):",
+        f"    {json.dumps(cursor)}",
     ]

@@ -18,7 +18,7 @@ def in_one_sentence(command: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def told(*args: P.args, **kwargs: P.kwargs) -> None:
-        from app.config.errors import ConfigError  # noqa: PLC0415 - help and tokens are quick without pydantic
+        from app.config.errors import ConfigError
 
         try:
             command(*args, **kwargs)

@@ -89,4 +89,6 @@ class CommandLast(click.Command):
         for word in command:
             option = word.split("=")[0]
             if option in ours:
-                raise click.UsageError(f"{option} could be meant for viaduct or for the server; put -- before the command", ctx)
+                raise click.UsageError(
+                    f"{option} could be meant for viaduct or for the server; put -- before the command", ctx
+                )

@@ -1,107 +1,148 @@
-"""The server that the command line owns: it binds first, drains on the first signal, and hurries on the second."""
+"""The server that the command line owns: it drains on the first signal, and hurries on the second.
+
+uvicorn's own reaction to a signal is to wait until open connections close, which an event stream never does; and other
+libraries hook into that reaction. So none of it is used: the signals are ours.
+"""
 
 import asyncio
 import contextlib
-import ctypes
-import errno
 import logging
-import os
 import signal
 import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 
 import uvicorn
 
 from app.asgi import create_app
-from app.cli.banner import banner
-from app.cli.launch import Launch
-from app.config.errors import ConfigError
+from app.cli import parent
+from app.cli.listener import BACKLOG, listener
+from app.config import Config
+from app.config.listening import Listen
 from app.config.tree import Limits
 from app.edge.app import Viaduct
 from app.edge.wire import WireLimits, protocol
 
 log = logging.getLogger("viaduct")
 
+Banner = Callable[[Listen], str]
+
 _GRACE_SECONDS = 3
-_BACKLOG = 2048
-_PR_SET_PDEATHSIG = 1
+"""What connections have to close once every stream has had its last word."""
+_OVERTIME_SECONDS = 15.0
+"""What stopping the children may take beyond the drain's budget before we go without them."""
+_KEEP_ALIVE_SECONDS = 75
+"""Longer than proxies keep idle connections to us: a request must not meet a connection that is being closed."""
 
 
-def serve_until_stopped(launch: Launch) -> int:
+def serve_until_stopped(config: Config, banner: Banner, *, exit_with_parent: bool = False) -> int:
     """Serve until a signal says stop; the exit code.
 
     Raises:
         ConfigError: the address cannot be listened on.
     """
-    listener = _bind(launch.host, launch.port)
-    config = launch.config
-    limits = config.viaduct.limits
-    server_config = uvicorn.Config(
-        None,  # type: ignore[arg-type]  # the application is built on the loop, a few lines down
-        loop="uvloop",
-        http=protocol(_wire_limits(limits)),
+    with listener(config.listen) as taken:
+        settings = _uvicorn(config)
+        with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
+            return runner.run(_serve(config, settings, taken, banner, exit_with_parent))
+
+
+async def _serve(
+    config: Config, settings: uvicorn.Config, taken: socket.socket, banner: Banner, exit_with_parent: bool
+) -> int:
+    app = create_app(config)
+    settings.app = app
+    server = _Server(settings, app, config.viaduct.drain)
+    server.on_listening = lambda: _announce(banner, taken)
+    server.exit_with_parent = exit_with_parent
+    try:
+        await server.serve(sockets=[taken])
+    except SystemExit:
+        # uvicorn's way to say that the application's start failed; it has logged why.
+        return 1
+    return 0
+
+
+class _Server(uvicorn.Server):
+    on_listening: Callable[[], None]
+    exit_with_parent = False
+
+    def __init__(self, config: uvicorn.Config, app: Viaduct, drain_seconds: float) -> None:
+        super().__init__(config)
+        self._app = app
+        self._drain_seconds = drain_seconds
+        self._draining: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        numbers = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            numbers.append(signal.SIGHUP)
+        for number in numbers:
+            loop.add_signal_handler(number, self._signalled, number)
+        try:
+            if self.exit_with_parent:
+                parent.stop_with_it()
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self.on_listening()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._draining is not None:
+            await self._draining
+        await super().shutdown(sockets=sockets)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if self._draining is None:
+            log.info("stopping", extra={"signal": number.name})
+            self._draining = asyncio.get_running_loop().create_task(self._drain())
+        else:
+            log.warning("stopping fast", extra={"signal": number.name})
+            self.config.timeout_graceful_shutdown = 0
+            self._app.gateway.hurry()
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(self._drain_seconds + _OVERTIME_SECONDS):
+                await self._app.gateway.drain(self._drain_seconds)
+        except TimeoutError:
+            log.warning("children would not stop; going without them")
+            self._app.gateway.hurry()
+        finally:
+            self.should_exit = True
+
+
+def _announce(banner: Banner, taken: socket.socket) -> None:
+    host, port = taken.getsockname()[:2]
+    try:
+        sys.stdout.write(banner(Listen(host, port)))
+        sys.stdout.flush()
+    except OSError as wrong:
+        log.warning("the banner could not be printed", extra={"cause": wrong.strerror})
+
+
+def _uvicorn(config: Config) -> uvicorn.Config:
+    return uvicorn.Config(
+        None,  # type: ignore[arg-type]  # the application is built on the loop
+        loop="auto",
+        http=protocol(_wire_limits(config.viaduct.limits)),
         ws="none",
         lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
         proxy_headers=False,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    with asyncio.Runner(loop_factory=server_config.get_loop_factory()) as runner:
-        runner.run(_serve(launch, server_config, listener))
-    return 0
-
-
-async def _serve(launch: Launch, server_config: uvicorn.Config, listener: socket.socket) -> None:
-    app = create_app(launch.config)
-    server_config.app = app
-    server = _Server(server_config, app, launch, listener)
-    if launch.exit_with_parent:
-        _die_with_parent()
-    await server.serve(sockets=[listener])
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's own reaction to a signal waits for open streams before it tells anybody; ours comes before it."""
-
-    def __init__(self, config: uvicorn.Config, app: Viaduct, launch: Launch, listener: socket.socket) -> None:
-        super().__init__(config)
-        self._app = app
-        self._launch = launch
-        self._listener = listener
-        self._draining: asyncio.Task[None] | None = None
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled, number)
-        try:
-            yield
-        finally:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        address = self._listener.getsockname()
-        print(banner(self._launch, address[0], address[1]), flush=True)  # noqa: T201 - what the command is for
-
-    def _signalled(self, number: signal.Signals) -> None:
-        if self._draining is None:
-            log.info("stopping", extra={"signal": number})
-            self._draining = asyncio.get_running_loop().create_task(self._drain())
-        else:
-            log.warning("stopping fast", extra={"signal": number})
-            self._app.gateway.hurry()
-
-    async def _drain(self) -> None:
-        try:
-            await self._app.gateway.drain(self._launch.config.viaduct.drain)
-        finally:
-            self.should_exit = True
 
 
 def _wire_limits(limits: Limits) -> WireLimits:
@@ -115,32 +156,3 @@ def _wire_limits(limits: Limits) -> WireLimits:
         send_seconds=limits.send_timeout,
         max_connections=limits.connections,
     )
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, proto)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as wrong:
-        raise ConfigError(f"cannot listen on {host}:{port}: {_cause(wrong)}") from wrong
-    listener.set_inheritable(False)
-    return listener
-
-
-def _cause(wrong: OSError) -> str:
-    if wrong.errno == errno.EADDRINUSE:
-        return "the port is in use; choose another with --port"
-    if wrong.errno == errno.EACCES:
-        return "that is not permitted; choose a port above 1023"
-    return f"{(wrong.strerror or str(wrong)).lower()}; choose another with --host"
-
-
-def _die_with_parent() -> None:
-    """Be told to stop when the process that started us ends; it may have ended already."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getppid()
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent or parent == 1:
-        os.kill(os.getpid(), signal.SIGTERM)

@@ -85,7 +85,8 @@ def single(
     named = name or naming.derived(command)
     naming.check([named], "--name")
     entry: Tree = {"command": command[0], "args": list(command[1:]), **(settings or {})}
-    return _settled({}, {named: servers.built(entry, named)}, [], environ, given)
+    found = {named: servers.built(entry, named)}
+    return _settled({}, found, servers.warnings(found), environ, given)
 
 
 def open_logs(config: Config) -> None:

@@ -1,6 +1,6 @@
 """What goes before the file: options of the command line, and before them only, `VIADUCT_*` variables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,7 +68,7 @@ def from_environment(environ: Mapping[str, str]) -> Overrides:
     )
 
 
-def listed(texts: list[str]) -> tuple[str, ...]:
+def listed(texts: Iterable[str]) -> tuple[str, ...]:
     """The parts of comma separated lists."""
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 

@@ -33,15 +33,15 @@ def read(entries: object, where: str, folder: Path, environ: Mapping[str, str]) 
         if not isinstance(entry, dict):
             raise ConfigError(f"{path} must be an object with a command")
         if _is_disabled(entry, path):
-            notes.append(Note("a disabled server is left out", {"upstream": name}))
+            notes.append(Note("a disabled server is left out", {"server": name}))
             continue
         ignored = sorted(set(entry) & set(IGNORED))
         if ignored:
-            notes.append(Note("keys of other clients are ignored", {"upstream": name, "keys": ignored}))
+            notes.append(Note("keys of other clients are ignored", {"server": name, "keys": ignored}))
         servers[name] = _server(entry, path, folder, environ)
     if not servers:
         raise ConfigError(f"{where} has no server to serve; add one or enable one")
-    return servers, [*notes, *_warnings(servers)]
+    return servers, [*notes, *warnings(servers)]
 
 
 def built(entry: Tree, where: str) -> Server:
@@ -118,6 +118,22 @@ def _with_consistent_deadlines(server: Server, where: str) -> Server:
     )
 
 
-def _warnings(servers: Mapping[str, Server]) -> list[Note]:
+def warnings(servers: Mapping[str, Server]) -> list[Note]:
+    """What works, but perhaps not as meant."""
     warm = [name for name, server in servers.items() if server.warm]
-    return [Note("warm has no effect in this version", {"upstreams": warm}, is_warning=True)] if warm else []
+    asking = [name for name, server in servers.items() if _would_ask(server)]
+    notes = []
+    if warm:
+        notes.append(Note("warm has no effect in this version", {"servers": warm}, is_warning=True))
+    if asking:
+        notes.append(
+            Note("npx may wait for an answer that nobody can give; add -y", {"servers": asking}, is_warning=True)
+        )
+    return notes
+
+
+def _would_ask(server: Server) -> bool:
+    """npx asks whether it may install, on a terminal that is not there."""
+    if Path(server.command).name not in ("npx", "npx.cmd"):
+        return False
+    return not {"-y", "--yes", "--no-install", "--no"} & set(server.args)
