@@ -6,11 +6,10 @@ for open connections before it tells us to stop, so give it `--timeout-graceful-
 
 import os
 from importlib.metadata import version
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from app.auth.tokens import Entry, StaticTokens
-from app.config import Config, load
+from app.config import Config, named_by, open_logs
 from app.config.tree import Server, Token
 from app.core.conversation import Tolerance
 from app.core.session import Deadlines
@@ -26,7 +25,8 @@ from app.upstreams.command import Command
 def create_app(config: Config | None = None) -> Viaduct:
     """The ASGI application of a configuration; without one, of the file that VIADUCT_CONFIG names."""
     if config is None:
-        config = load(Path(os.environ["VIADUCT_CONFIG"]), os.environ)
+        config = named_by(os.environ)
+        open_logs(config)
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
     return Viaduct(

@@ -10,6 +10,7 @@ from app.config.listening import Listen
 from app.config.notes import Note
 from app.config.overrides import Overrides
 from app.config.tree import Auth, Token
+from app.telemetry import logs
 
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """RFC 6750, section 2.1: what an Authorization header can carry."""
@@ -23,6 +24,7 @@ def auth(from_file: Auth, layers: tuple[Overrides, ...]) -> tuple[Auth, list[Not
         return from_file, []
     source = layer.spelled("tokens")
     for token in layer.tokens:
+        logs.redact(token)
         if not _BEARER.fullmatch(token):
             raise ConfigError(f"{source} may hold only letters, digits and -._~+/ with = at the end")
     taken = {token.name for token in from_file.tokens}

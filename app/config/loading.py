@@ -68,6 +68,21 @@ def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None)
         ) from None
 
 
+def named_by(environ: Mapping[str, str]) -> Config:
+    """The configuration of the file that VIADUCT_CONFIG names, for servers that are not ours to start.
+
+    Raises:
+        ConfigError: there is none, or nobody could be let in: here a token could be shown to nobody.
+    """
+    name = environ.get("VIADUCT_CONFIG")
+    if not name:
+        raise ConfigError("VIADUCT_CONFIG is not set; let it name the config file")
+    config = load(Path(name), environ)
+    if not config.has_credentials:
+        raise ConfigError("no token is configured; set VIADUCT_TOKEN, or add one to viaduct.auth.tokens")
+    return config
+
+
 def single(
     command: Sequence[str],
     name: str | None,
@@ -127,7 +142,7 @@ def _settled(
         viaduct.model_copy(update=settings),
         listen,
         credentials.is_open(listen, layers),
-        (*notes, *about_auth, *_expired(auth.tokens)),
+        (*notes, *about_auth, *_expired(auth.tokens), *_exposure(viaduct, listen)),
     )
 
 
@@ -154,6 +169,13 @@ def _listen(setting: str, layers: tuple[Overrides, ...]) -> Listen:
         if layer.port is not None:
             listen = replace(listen, port=listening.port(layer.port, layer.spelled("port")))
     return listen
+
+
+def _exposure(viaduct: Viaduct, listen: Listen) -> list[Note]:
+    if not listen.is_any or viaduct.allowed_hosts or viaduct.public_url:
+        return []
+    event = "only requests to localhost are served; name this machine with --allowed-host or --public-url"
+    return [Note(event, {"listen": str(listen)}, is_warning=True)]
 
 
 def _expired(tokens: tuple[Token, ...]) -> list[Note]:

@@ -52,11 +52,11 @@ class BadArgument(Exception):
     """A tool that cannot do what it was asked: a result, so that the model reads why."""
 
 
-def answer(text: str) -> Message | None:
+def answer(line: bytes) -> Message | None:
     """The answer to one line; None where it wants none."""
     try:
-        request = json.loads(text)
-    except ValueError:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
         return _error(None, PARSE_ERROR, "解析错误")
     if not isinstance(request, dict) or not isinstance(request.get("method"), str):
         is_reply = isinstance(request, dict) and ("result" in request or "error" in request)
@@ -67,10 +67,17 @@ def answer(text: str) -> Message | None:
         return {
             "jsonrpc": "2.0",
             "id": request["id"],
-            "result": _result(request["method"], request.get("params") or {}),
+            "result": _result(request["method"], _params(request)),
         }
     except Refused as refused:
         return _error(request["id"], refused.code, str(refused))
+
+
+def _params(request: Message) -> Message:
+    params = request.get("params", {})
+    if not isinstance(params, dict):
+        raise Refused(BAD_PARAMS, "params 必须是对象")
+    return params
 
 
 def _error(ident: object, code: int, message: str) -> Message:
@@ -103,9 +110,9 @@ def _greeting(params: Message) -> Message:
 
 
 def _call(params: Message) -> Message:
-    name, arguments = params.get("name"), params.get("arguments") or {}
+    name, arguments = params.get("name"), params.get("arguments", {})
     tools = {CURRENT["name"]: _current, FORECAST["name"]: _forecast}
-    if name not in tools:
+    if not isinstance(name, str) or name not in tools:
         raise Refused(BAD_PARAMS, f"未知工具：{name}")
     if not isinstance(arguments, dict):
         raise Refused(BAD_PARAMS, "参数必须是对象")
@@ -142,9 +149,9 @@ def main() -> None:
     sys.stderr.write("天气服务器已启动，等待连接...\n")
     sys.stderr.flush()
     for raw in sys.stdin.buffer:
-        reply = answer(raw.decode("utf-8", "replace")) if raw.strip() else None
+        reply = answer(raw) if raw.strip() else None
         if reply is not None:
-            sys.stdout.buffer.write(json.dumps(reply, ensure_ascii=False).encode() + b"\n")
+            sys.stdout.buffer.write(json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             sys.stdout.buffer.flush()
 
 

@@ -114,8 +114,7 @@ def _plain(value: object, *, keep_end: bool = False, depth: int = 0) -> object:
         case float() if math.isfinite(value):
             return value
         case Mapping() if depth < _DEEPEST:
-            members = {str(k): HIDDEN if _is_telling(str(k)) else _plain(v, depth=depth + 1) for k, v in value.items()}
-            return _capped(members)
+            return _capped({_without_secrets(str(key)): _member(key, item, depth + 1) for key, item in value.items()})
         case list() | tuple() | set() | frozenset() if depth < _DEEPEST:
             return _capped([_plain(item, depth=depth + 1) for item in value])
         case bytes() | bytearray():
@@ -123,6 +122,10 @@ def _plain(value: object, *, keep_end: bool = False, depth: int = 0) -> object:
         case _:
             text = _without_secrets(str(value))
             return text if len(text) <= FIELD_CAP else _cut(text, keep_end=keep_end)
+
+
+def _member(key: object, value: object, depth: int) -> object:
+    return HIDDEN if _is_telling(str(key)) else _plain(value, depth=depth)
 
 
 def _capped(value: object) -> object:
