@@ -12,6 +12,9 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
+_OF_VS_CODE = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "cwd", "file"})
+
+
 def expand(tree: object, environ: Mapping[str, str], where: str) -> object:
     """The same tree with every string expanded; `where` names it in errors."""
     match tree:
@@ -44,7 +47,7 @@ def _replacement(environ: Mapping[str, str], where: str) -> Callable[[re.Match[s
         if not found[0].endswith("}"):
             raise ConfigError(f"{where}: ${{ without a closing }}; write $${{ for a literal one")
         variable = _VARIABLE.fullmatch(found[1])
-        if variable is None or "${" in found[1]:
+        if variable is None or "${" in found[1] or found[1] in _OF_VS_CODE:
             raise ConfigError(_unknown_form(found[1], where))
         name, default = variable.groups()
         value = environ.get(name)

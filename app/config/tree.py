@@ -71,6 +71,9 @@ def plain_text(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(plain_text)]
+PublicUrl = Annotated[str, AfterValidator(public_url)]
+AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)]
+AllowedOrigins = Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)]
 Words = Annotated[tuple[Text, ...], Field(strict=False)]
 
 
@@ -158,9 +161,9 @@ class Limits(_Block):
 
 class Viaduct(_Block):
     listen: str = "127.0.0.1:8080"
-    public_url: Annotated[str, AfterValidator(public_url)] | None = None
-    allowed_hosts: Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)] = ()
-    allowed_origins: Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)] = ()
+    public_url: PublicUrl | None = None
+    allowed_hosts: AllowedHosts = ()
+    allowed_origins: AllowedOrigins = ()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
     streams: Streams = Streams()

@@ -21,6 +21,7 @@ _KINDS = {
     "model_type": "must be an object",
     "finite_number": "must be a finite number",
     "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
     "string_pattern_mismatch": "must be 1 to 64 printable ASCII characters",
 }
 _BOUNDS = {
