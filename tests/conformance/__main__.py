@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 
 from tests.conformance import verdict
 from tests.conformance.hop import hop
@@ -24,21 +25,37 @@ CACHE = Path(__file__).resolve().parents[2] / ".cache" / "conformance"
 
 
 def main() -> int:
-    results = CACHE / "results"
-    shutil.rmtree(results, ignore_errors=True)
     try:
         suite = find(CACHE)
-        with ThreadPoolExecutor() as pool:
-            token = pool.submit(_with_a_token, suite, results / "with a token")
-            open_to_all = pool.submit(_without_authentication, suite, results / "without authentication")
-            unscored = pool.submit(_closing_early, suite, results / "closing early")
-        return _report(suite, token.result(), open_to_all.result(), unscored=unscored.result())
     except SuiteMissing as missing:
         print(f"conformance cannot run: {missing}", file=sys.stderr)
         return 78
+    results = _fresh_folder()
+    try:
+        is_good = _run(suite, results)
     except GatewayFailed as failed:
         print(f"conformance failed: {failed}", file=sys.stderr)
+        is_good = False
+    if not is_good:
+        print(f"conformance logs and results: {results}", file=sys.stderr)
         return 1
+    shutil.rmtree(results)
+    return 0
+
+
+def _fresh_folder() -> Path:
+    """One for each run, for several may go on at once."""
+    parent = CACHE / "results"
+    parent.mkdir(exist_ok=True)
+    return Path(mkdtemp(dir=parent))
+
+
+def _run(suite: Suite, results: Path) -> bool:
+    with ThreadPoolExecutor() as pool:
+        with_a_token = pool.submit(_with_a_token, suite, results / "with a token")
+        without = pool.submit(_without_authentication, suite, results / "without authentication")
+        closing_early = pool.submit(_closing_early, suite, results / "closing early")
+    return _report(suite, with_a_token.result(), without.result(), unscored=closing_early.result())
 
 
 def _with_a_token(suite: Suite, results: Path) -> dict[str, Scenario]:
@@ -80,7 +97,7 @@ def _behind_hop(results: Path, command: str, *arguments: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{hop_port}/mcp"
 
 
-def _report(suite: Suite, *scored: dict[str, Scenario], unscored: dict[str, Scenario]) -> int:
+def _report(suite: Suite, *scored: dict[str, Scenario], unscored: dict[str, Scenario]) -> bool:
     """Prints every complaint and then the totals; a required scenario counts once, and only if it passed everywhere."""
     for scenarios in (*scored, unscored):
         for line in verdict.complaints(scenarios):
@@ -91,7 +108,7 @@ def _report(suite: Suite, *scored: dict[str, Scenario], unscored: dict[str, Scen
         print(f"not passed: {name}")
     unproved = [fault for name in verdict.MUST_SUCCEED for fault in _unproved(unscored, name)]
     print(f"conformance {REVISION}: {len(passed)}/{len(names)} passed")
-    return 1 if names != passed or unproved or any(verdict.failed(scenarios) for scenarios in scored) else 0
+    return names == passed and not unproved and not any(map(verdict.failed, scored))
 
 
 def _unproved(scenarios: dict[str, Scenario], name: str) -> list[str]:

@@ -51,7 +51,8 @@ def _port(process: subprocess.Popen[str], log_path: Path) -> int:
                 return int(listens[1])
     finally:
         alarm.cancel()
-    raise GatewayFailed(f"viaduct named no URL within {START_SECONDS:.0f} s{_tail(log_path)}")
+    code = process.wait()
+    raise GatewayFailed(f"viaduct ended with {code} before it named a URL{_tail(log_path)}")
 
 
 def _stop(process: subprocess.Popen[str]) -> int:

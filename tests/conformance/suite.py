@@ -5,12 +5,15 @@ instead. Its own word for a passed scenario, one with no FAILURE, is kept for th
 warnings are made visible.
 """
 
+import fcntl
 import json
 import os
 import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,11 +64,11 @@ class Suite:
         return [str(name) for name in listed["server"]]
 
     def run(self, url: str, results: Path, *selection: str) -> dict[str, Scenario]:
-        """Runs the selected scenarios and returns them by name; its log is kept beside the results."""
+        """Runs the selected scenarios and returns them by name, as far as it came in the time there is."""
         results.mkdir(parents=True)
         program = [str(self.node), str(self.package / "dist" / "index.js")]
         command = [*program, "server", "--url", url, "-o", str(results), *selection]
-        with (results / "suite.log").open("w") as log:
+        with (results / "suite.log").open("w") as log, suppress(subprocess.TimeoutExpired):
             subprocess.run(command, stdout=log, stderr=log, timeout=RUN_SECONDS, check=False, stdin=subprocess.DEVNULL)
         return read(results)
 
@@ -93,11 +96,21 @@ def find(cache: Path) -> Suite:
         raise SuiteMissing(f"no Node.js package is known for {platform.machine()}; known are {[*NODE_PACKAGES]}")
     modules = cache / "node_modules"
     suite = Suite(modules / node_package / "bin" / "node", modules / PACKAGE)
-    if not _is_installed(suite):
-        _install(cache, node_package)
+    with _alone(cache):
+        if not _is_installed(suite):
+            _install(cache, node_package)
     if not _is_installed(suite):
         raise SuiteMissing(f"npm left no usable {PACKAGE} {VERSION} in {cache}; delete that folder and try again")
     return suite
+
+
+@contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """Two runs at once must not install into one folder."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _is_installed(suite: Suite) -> bool:
@@ -111,7 +124,6 @@ def _install(cache: Path, node_package: str) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise SuiteMissing("npm is not on PATH; install Node.js with npm (Debian: apt-get install npm)")
-    cache.mkdir(parents=True, exist_ok=True)
     wanted = {"private": True, "dependencies": {PACKAGE: VERSION, node_package: NODE_MAJOR}}
     (cache / "package.json").write_text(json.dumps(wanted))
     command = [npm, "install", "--no-audit", "--no-fund", "--loglevel=error"]
