@@ -85,6 +85,8 @@ class _Wire(Turns):
     _owed = 0
     """Bytes of a body that the parser, after an offer to upgrade, takes for another protocol."""
     _is_ascii = True
+    _was_paused = False
+    """At the last deadline it was us who did not read: the client gets the whole time again."""
     _refusal: Answer | None = None
     """Waits until the requests before it are answered."""
 
@@ -195,8 +197,9 @@ class _Wire(Turns):
         return self._stage is _BODY or self._stage is _DEAF
 
     def overdue(self) -> None:
-        if self.flow.read_paused and self._stage in (_HEAD, _BODY):
-            self._line.due(self.limits.body_seconds)  # It is us who do not read.
+        if self._stage in (_HEAD, _BODY) and (self.flow.read_paused or self._was_paused):
+            self._was_paused = self.flow.read_paused
+            self._line.due(self.limits.body_seconds)
             return
         match self._stage:
             case _Stage.IDLE if not self.is_answering():

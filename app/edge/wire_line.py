@@ -43,6 +43,7 @@ class Line:
         "_limits",
         "_loop",
         "_owner",
+        "_rings_at",
         "_stall",
         "_timer",
         "_transport",
@@ -66,6 +67,7 @@ class Line:
         self._limits = limits
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0
         self._stall: asyncio.TimerHandle | None = None
         self._unsent = 0
         self._dropped = 0
@@ -76,12 +78,11 @@ class Line:
     def due(self, seconds: float) -> None:
         """Call `overdue` then, unless called again before. A timer that rings too early costs less than a new one."""
         self._deadline = deadline = self._loop.time() + seconds
-        timer = self._timer
-        if timer is None:
-            self._timer = self._loop.call_at(deadline, self._ring)
-        elif deadline < timer.when():
-            timer.cancel()
-            self._timer = self._loop.call_at(deadline, self._ring)
+        if self._timer is None:
+            self._ring_at(deadline)
+        elif deadline < self._rings_at:
+            self._timer.cancel()
+            self._ring_at(deadline)
 
     def is_closing(self) -> bool:
         return self.is_parting or self._transport.is_closing()
@@ -140,10 +141,14 @@ class Line:
         self._transport.close()
         self.watch_flush()
 
+    def _ring_at(self, when: float) -> None:
+        self._rings_at = when  # Asking the timer is no good: uvloop's has no time once that is past.
+        self._timer = self._loop.call_at(when, self._ring)
+
     def _ring(self) -> None:
         self._timer = None
         if self._loop.time() < self._deadline:
-            self._timer = self._loop.call_at(self._deadline, self._ring)
+            self._ring_at(self._deadline)
         elif self.is_parting:
             self._close()
         else:
