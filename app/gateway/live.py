@@ -12,8 +12,8 @@ from app.core.replay import EventLog
 from app.core.session import FOREVER, Phase, Session
 from app.gateway.settings import SessionSettings
 from app.gateway.stream import Outlet, Stream
-from app.protocol.faults import GatewayFault, InvalidRequest, Overloaded, UnknownSession
-from app.protocol.jsonrpc import Message, Notification, Reply, Request
+from app.protocol.faults import ClientFault, GatewayFault, InvalidRequest, Overloaded, UnknownSession
+from app.protocol.jsonrpc import Message, Notification, Reply, Request, failure
 from app.protocol.revisions import Revision
 
 log = logging.getLogger("viaduct.session")
@@ -134,9 +134,13 @@ class LiveSession:
         self._sole = self.listen(outlet, is_logged=False)
 
     def ask_on_sole(self, message: Request) -> None:
-        """A request whose answer goes to the session's one stream."""
+        """A request whose answer goes to the session's one stream; so does a refusal, for its POST is only ever accepted."""
         now = self.used_at = self._loop.time()
-        self._perform(self._core.ask(message, self._sole, now))
+        try:
+            effects = self._core.ask(message, self._sole, now)
+        except ClientFault as fault:
+            effects = [ToClient(self._sole, failure(message.id, fault))]
+        self._perform(effects)
 
     def tell(self, message: Notification | Reply) -> None:
         now = self.used_at = self._loop.time()

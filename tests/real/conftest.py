@@ -13,7 +13,7 @@ from tests.real import installed
 from tests.real.installed import Json
 
 TOKEN = "a-token-for-the-tests-of-real-servers"
-RETRY_SECONDS = 0.1
+SETTINGS = {"drain": 2, "streams": {"retry": 0.1}}
 PATHS = {"http": "mcp", "sse": "sse"}
 
 
@@ -35,8 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     _lay_files(folder)
     config = folder / "viaduct.json"
-    streams = {"retry": RETRY_SECONDS}
-    config.write_text(json.dumps({"mcpServers": installed.servers(folder), "viaduct": {"streams": streams}}))
+    config.write_text(json.dumps({"mcpServers": installed.servers(folder), "viaduct": SETTINGS}))
     with gateway(folder, "serve", str(config), "--port", "0", "--token", TOKEN) as port:
         yield Served(port, folder)
 

@@ -21,7 +21,7 @@ FORM = {
 def test_what_a_cut_connection_lost_comes_once_over_the_next(served: Served, client: Client) -> None:
     get_stream = Cut(b'"roots/list"', arrives=False)
     post_stream = Cut(b'"notifications/progress"', occurrence=3)
-    question = Cut(b'"elicitation/create"', arrives=False)
+    question = Cut(b'"elicitation/create"')
     with cutting(served.port, get_stream, post_stream, question) as cutter:
         job = served.job("everything", "http", base=f"http://127.0.0.1:{cutter.port}")
         found = drive(

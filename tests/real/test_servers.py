@@ -67,7 +67,7 @@ def test_the_filesystem_server_keeps_to_the_roots_of_the_client(served: Served, 
     found = drive(
         client,
         served.job("filesystem", transport) | {"roots": [{"uri": granted.as_uri(), "name": "granted"}]},
-        _call("allowed", "list_allowed_directories"),
+        Step("allowed", "settle", {"tool": {"name": "list_allowed_directories"}, "text": str(granted)}),
         _call("written", "write_file", path=str(written), content=text),
         _call("read", "read_text_file", path=str(written)),
         _call("outside", "read_text_file", path=str(outside)),

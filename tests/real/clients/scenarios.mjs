@@ -1,11 +1,14 @@
 // What a client does with a server. Each takes its session and an argument, and returns what it found, as the wire had it.
 
+import { BOUND_MS } from './session.mjs'
+
 const YARDSTICK = { name: 'trigger-long-running-operation', arguments: { duration: 0.4, steps: 4 } }
 
 export const scenarios = {
   greeting,
   lists,
   call,
+  settle,
   read,
   prompt,
   complete,
@@ -45,6 +48,16 @@ function call(session, tool) {
   return orError(session.call(tool))
 }
 
+/** Calls a tool until it says what is to come about by itself. */
+async function settle(session, { tool, text }) {
+  const giveUpAt = Date.now() + BOUND_MS
+  for (;;) {
+    const result = await session.call(tool)
+    if (result.content[0].text.includes(text)) return result
+    if (Date.now() > giveUpAt) throw new Error(`still without ${text}: ${result.content[0].text}`)
+  }
+}
+
 function read({ client }, resource) {
   return orError(client.readResource(resource))
 }
@@ -70,13 +83,12 @@ async function roots(session, { roots: changed }) {
   const since = session.told.length
   session.answers['roots/list'] = { roots: changed }
   await session.client.sendRootsListChanged()
-  const logged = `Roots updated: ${changed.length} root(s)`
-  return session.hears(({ params }) => String(params?.data).startsWith(logged), since)
+  return session.hears(isLogged(`Roots updated: ${changed.length} root(s)`), since)
 }
 
 /** Waits for a log message that begins like this. */
 function hear(session, { data }) {
-  return session.hears(({ params }) => String(params?.data).startsWith(data))
+  return session.hears(isLogged(data))
 }
 
 /** Subscribes, calls a tool that changes the resource, and waits until told. */
@@ -112,9 +124,10 @@ async function cancel(session, tool) {
   const abort = new AbortController()
   const onprogress = report => seen.push(report) === 2 && abort.abort('enough seen')
   const rejected = await session.call(tool, { onprogress, signal: abort.signal }).then(() => null, String)
-  const complaints = session.complaints.length
+  const since = session.complaints.length
   const next = await progress(session, YARDSTICK)
-  return { rejected, progress: seen, next, complaints: session.complaints.slice(complaints) }
+  const complaints = session.complaints.slice(since).filter(said => said.includes(`"total":${tool.arguments.steps}`))
+  return { rejected, progress: seen, next, complaints }
 }
 
 /** Leaves in the middle of a call, and fetches its result over a new connection with the last token it was given. */
@@ -141,6 +154,8 @@ function echoes(session, index, calls) {
   const asked = messages.map(message => session.call({ name: 'echo', arguments: { message } }))
   return Promise.all(asked.map(async answer => (await answer).content[0].text))
 }
+
+const isLogged = beginning => told => String(told.params?.data).startsWith(beginning)
 
 function orError(answer) {
   return answer.catch(error => {

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from mcp import types
 from pydantic import BaseModel
-from session import Json, Session, wire
+from session import BOUND_SECONDS, Json, Session, wire
 
 YARDSTICK = {"name": "trigger-long-running-operation", "arguments": {"duration": 0.4, "steps": 4}}
 
@@ -34,6 +34,15 @@ async def lists(session: Session, _: Json, __: Open) -> Json:
 
 async def call(session: Session, tool: Json, _: Open) -> Json:
     return await _or_error(session, session.client.call_tool(tool["name"], tool.get("arguments", {})))
+
+
+async def settle(session: Session, argument: Json, _: Open) -> Json:
+    """Calls a tool until it says what is to come about by itself."""
+    with anyio.fail_after(BOUND_SECONDS):
+        while True:
+            result = await session.call(argument["tool"])
+            if argument["text"] in result["content"][0]["text"]:
+                return result
 
 
 async def read(session: Session, resource: Json, _: Open) -> Json:
@@ -68,12 +77,12 @@ async def roots(session: Session, argument: Json, _: Open) -> Json:
     session.answers["roots/list"] = argument
     await session.client.send_roots_list_changed()
     logged = f"Roots updated: {len(argument['roots'])} root(s)"
-    return await session.hears(lambda told: str(told["params"].get("data")).startswith(logged), since)
+    return await session.hears(_is_logged(logged), since)
 
 
 async def hear(session: Session, argument: Json, _: Open) -> Json:
     """Waits for a log message that begins like this."""
-    return await session.hears(lambda told: str(told["params"].get("data")).startswith(argument["data"]))
+    return await session.hears(_is_logged(argument["data"]))
 
 
 async def subscribe(session: Session, argument: Json, _: Open) -> Json:
@@ -126,7 +135,7 @@ async def cancel(session: Session, tool: Json, open_session: Open) -> Json:
         "rejected": abandoned.cancelled_caught,
         "progress": seen,
         "next": after,
-        "complaints": [told for told in session.told[since:] if told["params"].get("progressToken") == token],
+        "complaints": [told for told in session.told[since:] if (told["params"] or {}).get("progressToken") == token],
     }
 
 
@@ -151,6 +160,10 @@ async def many(_: Session, argument: Json, open_session: Open) -> list[list[str]
         for index in range(argument["count"]):
             sessions.start_soon(one, index)
     return answered
+
+
+def _is_logged(beginning: str) -> Callable[[Json], bool]:
+    return lambda told: str((told["params"] or {}).get("data")).startswith(beginning)
 
 
 class _Barrier:

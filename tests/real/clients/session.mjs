@@ -1,5 +1,5 @@
 // One client in one session, whichever generation of the SDK it is of: what it was asked and told is kept.
-const BOUND_MS = 15_000
+export const BOUND_MS = 15_000
 
 const CAPABILITIES = { elicitation: { form: {}, url: {} }, roots: { listChanged: true }, sampling: {} }
 
