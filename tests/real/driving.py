@@ -21,6 +21,8 @@ class Step:
 class Findings:
     """What each step found, by its name."""
 
+    client: Client
+    transport: str
     by_step: Json
     errors: str
 
@@ -45,7 +47,8 @@ def drive(client: Client, job: Json, *steps: Step) -> Findings:
         check=False,
     )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return Findings({line["as"]: line for line in lines}, f"exit code {done.returncode}\n{done.stderr}")
+    by_step = {line["as"]: line for line in lines}
+    return Findings(client, job["transport"], by_step, f"exit code {done.returncode}\n{done.stderr}")
 
 
 def texts(result: Json) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.real.conftest import Served
 from tests.real.driving import Findings, Step, drive, texts
-from tests.real.installed import CLIENTS, Client
+from tests.real.installed import CLIENT, CLIENTS, SDK, Client
 
 pytestmark = [pytest.mark.registry, pytest.mark.slow]
 
@@ -204,7 +204,7 @@ def test_the_log_level_is_the_clients(found: Findings) -> None:
 
 
 def test_progress_arrives_in_order_before_the_result(found: Findings) -> None:
-    assert _reports(found["progress"]) == [1, 2, 3, 4]
+    assert _all_reports(found["progress"], found)
     assert "completed" in texts(found["progress"]["result"])
 
 
@@ -213,7 +213,7 @@ def test_nothing_of_a_cancelled_call_comes_after_it(found: Findings) -> None:
     assert cancel["rejected"]
     assert [report["progress"] for report in cancel["progress"]] == [1, 2]
     assert cancel["complaints"] == []
-    assert _reports(cancel["next"]) == [1, 2, 3, 4]
+    assert _all_reports(cancel["next"], found)
 
 
 def test_twenty_sessions_at_once_each_get_their_own_answers(found: Findings) -> None:
@@ -231,3 +231,11 @@ def test_a_client_that_declares_nothing_is_offered_nothing_that_asks(
     tools = found["lists"]["tools"]
     assert "echo" in tools
     assert not {"trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"} & set(tools)
+
+
+def _all_reports(progress: dict[str, Any], found: Findings) -> bool:
+    """Over SSE the TypeScript SDKs forget a report that they read together with the result, as the last one may be."""
+    reports = [report["progress"] for report in progress["progress"]]
+    return reports == [1, 2, 3, 4] or (
+        reports == [1, 2, 3] and found.transport == "sse" and found.client in {SDK, CLIENT}
+    )
