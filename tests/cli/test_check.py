@@ -1,0 +1,86 @@
+"""`viaduct check` on servers that are well, and on some that are not."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.cli.viaduct import WEATHER, viaduct
+
+PAGED = """
+import json, sys
+pages = {None: ["a", "b"], "2": ["c"]}
+for line in sys.stdin:
+    message = json.loads(line)
+    params = message.get("params", {})
+    match message["method"]:
+        case "initialize":
+            capabilities = {"tools": {}, "prompts": {}}
+            result = {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": {"name": "paged"}}
+        case "tools/list":
+            cursor = params.get("cursor")
+            result = {"tools": [{"name": name} for name in pages[cursor]], **({} if cursor else {"nextCursor": "2"})}
+        case "prompts/list":
+            result = {"prompts": [{"name": "p"}]}
+        case _:
+            continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+DYING = "import sys; print('no key found', file=sys.stderr); sys.exit(3)"
+SILENT = "import sys; print('still thinking', file=sys.stderr, flush=True); sys.stdin.read()"
+
+
+def python(code: str, **settings: object) -> dict[str, object]:
+    return {"command": sys.executable, "args": ["-c", code], **settings}
+
+
+def config(folder: Path, **servers: object) -> str:
+    path = folder / "viaduct.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return str(path)
+
+
+def checked(folder: Path, **servers: object) -> tuple[int, dict[str, Any]]:
+    done = viaduct("check", config(folder, **servers), "--json")
+    assert "Traceback" not in done.stderr
+    return done.returncode, {report["server"]: report for report in json.loads(done.stdout)["servers"]}
+
+
+def test_servers_that_are_well_say_what_they_offer(tmp_path: Path) -> None:
+    code, reports = checked(tmp_path, weather={"command": WEATHER[0], "args": WEATHER[1:]}, paged=python(PAGED))
+    assert code == 0
+    assert reports["paged"]["offers"] == {"tools": ["a", "b", "c"], "prompts": ["p"]}
+    assert reports["paged"]["version"] == "2025-06-18"
+    weather = reports["weather"]
+    assert weather["offers"]["tools"] == ["com.example.weather/current", "com.example.weather/forecast"]
+    assert weather["info"]["name"] == "weather-server"
+    assert weather["ok"] is True
+    assert 0 < weather["seconds"] < 20
+
+
+def test_each_failure_has_its_cause_and_the_others_are_checked_all_the_same(tmp_path: Path) -> None:
+    code, reports = checked(
+        tmp_path,
+        dying=python(DYING),
+        silent=python(SILENT, startTimeout=0.5),
+        missing={"command": "no-such-command-anywhere"},
+        paged=python(PAGED),
+    )
+    assert code == 1
+    assert {name: report["ok"] for name, report in reports.items()} == {
+        "dying": False, "silent": False, "missing": False, "paged": True
+    }  # fmt: skip
+    assert (reports["dying"]["reason"], reports["dying"]["stderr"]) == ("exited_before_ready", ["no key found"])
+    assert "exit code 3" in reports["dying"]["error"]
+    assert (reports["silent"]["reason"], reports["silent"]["stderr"]) == ("start_timed_out", ["still thinking"])
+    assert reports["missing"]["reason"] == "command_not_found"
+
+
+def test_a_table_says_the_same_to_people(tmp_path: Path) -> None:
+    done = viaduct("check", config(tmp_path, dying=python(DYING), paged=python(PAGED)))
+    assert done.returncode == 1
+    dying, paged = done.stdout.split("ok ", 1)
+    assert "dying" in dying
+    assert "exit code 3" in dying
+    assert "no key found" in dying
+    assert "3 tools, 1 prompts" in paged
