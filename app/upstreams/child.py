@@ -3,7 +3,7 @@
     RUNNING ──exits──▶ DRAINING ──end of stdout, or a moment──▶ GONE
        └──stop──▶ stdin closed ──▶ SIGTERM ──▶ SIGKILL ──▶ GONE
 
-The exit is seen through a pidfd, never through the pipes: a grandchild may hold those open for ever.
+A grandchild may hold the pipes open for ever: an exit does not wait for their end.
 """
 
 import asyncio
@@ -20,27 +20,14 @@ from app.upstreams.pipes import Input, Output
 from app.upstreams.spawn import Spawned, spawn
 from app.upstreams.stderr import StderrRing
 from app.upstreams.sweep import Sweeper
+from app.upstreams.watch import Exit, Watch
+
+__all__ = ["Child", "ChildLimits", "Exit", "Listener", "start"]
 
 log = logging.getLogger("viaduct.child")
 
-_LINGER_SECONDS = 0.2
+_LINGER_SECONDS = 0.15
 """How long stdout is read on after the exit, where somebody else still holds it open."""
-_POLL_SECONDS = 0.25
-
-_sweepers: dict[asyncio.AbstractEventLoop, Sweeper] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a process ended; neither code nor signal where it would not die."""
-
-    code: int | None
-    signal: int | None
-
-    def describe(self) -> str:
-        if self.signal is not None:
-            return f"killed by signal {self.signal}"
-        return "did not die" if self.code is None else f"exit code {self.code}"
 
 
 class Listener(Protocol):
@@ -66,18 +53,26 @@ class ChildLimits:
 
 
 async def start(name: str, command: Command, limits: ChildLimits, listener: Listener) -> "Child":
-    """Start a process and listen to it.
+    """Start a process and listen to it. Lines may come before this returns; the exit comes after.
 
     Raises:
         Unavailable: it could not be started; nothing is left of the try.
     """
-    spawned = spawn(command)
-    child = Child(name, spawned, limits, listener)
-    await child.connect()
+    child = Child(name, spawn(command), limits, listener)
+    connecting = asyncio.get_running_loop().create_task(child.connect(), name=f"connect {name}")
+    try:
+        # A loop that is cancelled half-way loses count of its descriptors, so it never is.
+        await asyncio.shield(connecting)
+    except asyncio.CancelledError:
+        connecting.add_done_callback(child.abandon)
+        raise
+    child.watch()
     return child
 
 
 class Child:
+    """`exit` is set when the last line was heard."""
+
     def __init__(self, name: str, spawned: Spawned, limits: ChildLimits, listener: Listener) -> None:
         self._loop = asyncio.get_running_loop()
         self.name = name
@@ -93,32 +88,50 @@ class Child:
         self._gone = asyncio.Event()
         self._stopping: asyncio.Task[None] | None = None
         self._linger: asyncio.TimerHandle | None = None
-        self._pidfd = -1
-        self.stdin = Input(limits.queue_bytes, limits.queue_count)
-        self._stdout = Output(self._read, self._stdout_ended)
-        self._stderr = Output(self.stderr.feed, self.stderr.close)
+        self._watch = Watch(spawned.process, self._ended)
+        self._stdin = Input(limits.queue_bytes, limits.queue_count)
+        self._stdout = Output(spawned.stdout, self._read, self._stdout_ended)
+        self._stderr = Output(spawned.stderr, self.stderr.feed, self.stderr.close)
 
     async def connect(self) -> None:
-        spawned = self._spawned
-        await self._loop.connect_write_pipe(lambda: self.stdin, os.fdopen(spawned.stdin, "wb", 0))
-        await self._loop.connect_read_pipe(lambda: self._stderr, os.fdopen(spawned.stderr, "rb", 0))
-        await self._loop.connect_read_pipe(lambda: self._stdout, os.fdopen(spawned.stdout, "rb", 0))
-        self._watch()
+        """For `start`."""
+        spawned, loop = self._spawned, self._loop
+        await loop.connect_write_pipe(lambda: self._stdin, os.fdopen(spawned.stdin, "wb", 0))
+        await loop.connect_read_pipe(lambda: self._stderr, os.fdopen(spawned.stderr, "rb", 0))
+        await loop.connect_read_pipe(lambda: self._stdout, os.fdopen(spawned.stdout, "rb", 0))
+
+    def watch(self) -> None:
+        """For `start`."""
+        self._watch.start()
+
+    def abandon(self, _connected: asyncio.Task[None]) -> None:
+        """For `start`: nobody waits for this child any more, or wants to hear of it."""
+        self._listener = _Nobody()
+        self.watch()
+        self.kill()
+        self._begin_stop()
 
     def write(self, line: bytes, key: int | None = None) -> bool:
         """At once if the pipe takes it, else into the queue; False where that is full or the child is gone.
 
         `key` names the line, so that it can be withdrawn while no byte of it was handed over.
         """
-        return self._status is None and self.stdin.write(line, key)
+        return self._status is None and self._stdin.write(line, key)
 
     def withdraw(self, key: int) -> bool:
-        return self.stdin.withdraw(key)
+        return self._stdin.withdraw(key)
+
+    def pause_reading(self) -> None:
+        """Let the child wait until somebody has room for what it says; its end is heard all the same."""
+        if self._status is None:
+            self._stdout.pause()
+
+    def resume_reading(self) -> None:
+        self._stdout.resume()
 
     def kill(self) -> None:
         """Now, with its whole group; the exit is reported as any other."""
-        if self.exit is None:
-            self._signal_group(signal.SIGKILL)
+        self._signal_group(signal.SIGKILL)
 
     async def wait(self) -> Exit:
         await self._gone.wait()
@@ -127,40 +140,20 @@ class Child:
 
     async def stop(self) -> Exit:
         """Close stdin, wait, SIGTERM, wait, SIGKILL, and kill what escaped. One ladder, whoever waits for it."""
-        if self._stopping is None:
-            self._stopping = self._loop.create_task(self._climb(), name=f"stop {self.name}")
-        await asyncio.shield(self._stopping)
+        await asyncio.shield(self._begin_stop())
         return await self.wait()
 
     # Exit.
 
-    def _watch(self) -> None:
-        try:
-            self._pidfd = os.pidfd_open(self.pid)
-        except (OSError, AttributeError):
-            self._poll()
-            return
-        self._loop.add_reader(self._pidfd, self._reap)
-
-    def _poll(self) -> None:
-        """Where the kernel has no pidfd."""
-        if self._spawned.process.poll() is None:
-            self._loop.call_later(_POLL_SECONDS, self._poll)
-        else:
-            self._reap()
-
-    def _reap(self) -> None:
+    def _ended(self, status: Exit) -> None:
         if self._status is not None:
+            # It was given up, and did die in the end.
+            self._watch.let_go()
             return
-        code = self._spawned.process.poll()
-        if code is None:
-            return
-        if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-        self._status = Exit(code, None) if code >= 0 else Exit(None, -code)
+        self._status = status
         self._exited.set()
         if self._stdout.is_open:
+            self._stdout.resume()
             self._linger = self._loop.call_later(_LINGER_SECONDS, self._finish)
         else:
             self._finish()
@@ -168,9 +161,9 @@ class Child:
     def _stdout_ended(self) -> None:
         if self._status is not None:
             self._finish()
-        elif self._stopping is None:
+        else:
             # A server that has closed its stdout can never answer again.
-            self._stopping = self._loop.create_task(self._climb(), name=f"stop {self.name}")
+            self._begin_stop()
 
     def _finish(self) -> None:
         if self.exit is not None or self._status is None:
@@ -179,37 +172,52 @@ class Child:
         if self._linger is not None:
             self._linger.cancel()
         self._signal_group(signal.SIGKILL)
+        if self._exited.is_set():
+            self._watch.let_go()
+        try:
+            self._hear_the_rest()
+        finally:
+            for pipe in (self._stdin, self._stdout, self._stderr):
+                pipe.close()
+            self._gone.set()
+            self._listener.on_exit(self.exit)
+
+    def _hear_the_rest(self) -> None:
+        self._stderr.drain()
+        self._stdout.drain()
         rest = self._framer.rest()
         if rest:
             self._listener.on_line(rest)
-        self._close_pipes()
-        self._gone.set()
-        self._listener.on_exit(self.exit)
-
-    def _close_pipes(self) -> None:
-        for pipe in (self.stdin, self._stdout, self._stderr):
-            pipe.close()
 
     # Stopping.
 
+    def _begin_stop(self) -> asyncio.Task[None]:
+        if self._stopping is None:
+            self._stopping = self._loop.create_task(self._climb(), name=f"stop {self.name}")
+        return self._stopping
+
     async def _climb(self) -> None:
         limits = self._limits
-        self.stdin.finish()
+        self._stdin.finish()
         if not await _happens(self._exited, limits.close_seconds):
             self._signal_group(signal.SIGTERM)
             if not await _happens(self._exited, limits.term_seconds):
                 self._signal_group(signal.SIGKILL)
                 if not await _happens(self._exited, limits.kill_seconds):
-                    log.error("child would not die", extra={"server": self.name, "pid": self.pid})
-                    self._status = Exit(None, None)
-                    self._finish()
+                    self._give_up()
         await self._gone.wait()
-        await _sweeper(self._loop).clean(self._spawned.tag)
+        await Sweeper.of(self._loop).clean(self._spawned.tag)
+
+    def _give_up(self) -> None:
+        log.error("child would not die", extra={"server": self.name, "pid": self.pid})
+        self._status = Exit(None, None)
+        self._finish()
 
     def _signal_group(self, number: signal.Signals) -> None:
-        """The group outlives its leader, and its number is not given away while a member lives."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+        """The group outlives its leader, and its number is nobody else's until the leader is let go."""
+        if not self._watch.is_let_go:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
 
     # Reading.
 
@@ -222,10 +230,12 @@ class Child:
             listener.on_oversize()
 
 
-def _sweeper(loop: asyncio.AbstractEventLoop) -> Sweeper:
-    for old in [known for known in _sweepers if known.is_closed()]:
-        del _sweepers[old]
-    return _sweepers.setdefault(loop, Sweeper())
+class _Nobody:
+    def on_line(self, _text: bytes, /) -> None: ...
+
+    def on_oversize(self) -> None: ...
+
+    def on_exit(self, _exit: Exit, /) -> None: ...
 
 
 async def _happens(event: asyncio.Event, seconds: float) -> bool:

@@ -1,5 +1,8 @@
 """Bytes to lines, with a cap: one byte at a time or many lines at once, and what is too long never kept."""
 
+_SMALL = 4096
+_BLOCK = 65536
+
 
 class LineFramer:
     """`oversized` counts the frames that were longer than `cap` and therefore discarded."""
@@ -8,6 +11,7 @@ class LineFramer:
         self.oversized = 0
         self._cap = cap
         self._parts: list[bytes] = []
+        self._crumbs = bytearray()
         self._size = 0
         self._skips = False
 
@@ -18,14 +22,13 @@ class LineFramer:
             self._keep(data)
             return []
         if end == len(data) - 1:
-            return _not_blank([self._complete(data[:-1])])
-        first, *lines = data.split(b"\n")
-        rest = lines.pop()
-        done = [self._complete(first)]
-        done += [self._complete(line) for line in lines]
+            line = self._complete(data[:-1])
+            return [line] if line and not line.isspace() else []
+        *ends, rest = data.split(b"\n")
+        lines = [self._complete(end) for end in ends]
         if rest:
             self._keep(rest)
-        return _not_blank(done)
+        return [line for line in lines if line and not line.isspace()]
 
     def rest(self) -> bytes:
         """What came after the last line end; for when nothing more will come."""
@@ -39,7 +42,14 @@ class LineFramer:
             self._discard()
             self._skips = True
             return
-        self._parts.append(data)
+        if len(data) >= _SMALL:
+            self._gather()
+            self._parts.append(data)
+            return
+        # Kept one by one, small pieces would take many times their size.
+        self._crumbs += data
+        if len(self._crumbs) >= _BLOCK:
+            self._gather()
 
     def _complete(self, end: bytes) -> bytes:
         if self._skips:
@@ -48,17 +58,21 @@ class LineFramer:
         if self._size + len(end) > self._cap:
             self._discard()
             return b""
-        if not self._parts:
-            return end
-        self._parts.append(end)
-        line = b"".join(self._parts)
-        self._parts, self._size = [], 0
-        return line
+        if self._size:
+            self._gather()
+            end = b"".join([*self._parts, end])
+            self._forget()
+        return end[:-1] if end.endswith(b"\r") else end
+
+    def _gather(self) -> None:
+        if self._crumbs:
+            self._parts.append(bytes(self._crumbs))
+            self._crumbs.clear()
 
     def _discard(self) -> None:
         self.oversized += 1
+        self._forget()
+
+    def _forget(self) -> None:
         self._parts, self._size = [], 0
-
-
-def _not_blank(lines: list[bytes]) -> list[bytes]:
-    return [line[:-1] if line.endswith(b"\r") else line for line in lines if line and not line.isspace()]
+        self._crumbs.clear()

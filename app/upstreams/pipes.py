@@ -1,11 +1,15 @@
 """The ends of a child's pipes: one that never waits, and ones that are always read."""
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable
 from typing import cast
 
 _HIGH_WATER = 65536
+_CHUNK = 65536
+_PIPE_MAX = 1 << 20
+"""As much as a pipe can hold (the default of /proc/sys/fs/pipe-max-size)."""
 
 
 class Input(asyncio.BaseProtocol):
@@ -20,6 +24,7 @@ class Input(asyncio.BaseProtocol):
         self._transport: asyncio.WriteTransport | None = None
         self._loop = asyncio.get_running_loop()
         self._turn: list[bytes] = []
+        self._turn_bytes = 0
         self._is_in_turn = False
         self._queue: deque[tuple[int | None, bytes]] = deque()
         self._queued = 0
@@ -43,22 +48,23 @@ class Input(asyncio.BaseProtocol):
 
     def withdraw(self, key: int) -> bool:
         """Take a line back; False where it was handed over already."""
-        for entry in self._queue:
-            if entry[0] == key:
-                self._queue.remove(entry)
-                self._queued -= len(entry[1])
+        for place, (queued, line) in enumerate(self._queue):
+            if queued == key:
+                del self._queue[place]
+                self._queued -= len(line)
                 return True
         return False
 
     def finish(self) -> None:
         """No more will be written; what was handed over still is, then the child sees the end."""
         self._is_finishing = True
-        self._queue.clear()
+        self._forget_queue()
         self._flush()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
 
     def close(self) -> None:
+        """Now, whatever is still to be written."""
         transport = self._transport
         # One that closes with nothing left to write reports its end already, and asyncio would report it twice.
         if transport is not None and not (transport.is_closing() and transport.get_write_buffer_size() == 0):
@@ -70,7 +76,8 @@ class Input(asyncio.BaseProtocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None
-        self._queue.clear()
+        self._turn = []
+        self._forget_queue()
 
     def pause_writing(self) -> None:
         self._is_paused = True
@@ -86,6 +93,9 @@ class Input(asyncio.BaseProtocol):
     def _send(self, line: bytes) -> None:
         if self._is_in_turn:
             self._turn.append(line)
+            self._turn_bytes += len(line)
+            if self._turn_bytes > _HIGH_WATER:
+                self._flush()
             return
         self._is_in_turn = True
         self._loop.call_soon(self._end_turn)
@@ -96,30 +106,36 @@ class Input(asyncio.BaseProtocol):
         self._flush()
 
     def _flush(self) -> None:
-        lines, self._turn = self._turn, []
+        lines, self._turn, self._turn_bytes = self._turn, [], 0
         if lines:
             self._write(lines)
 
     def _write(self, lines: list[bytes]) -> None:
-        if self._transport is None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
             return
         try:
             if len(lines) == 1 and len(lines[0]) >= _HIGH_WATER:
-                self._transport.write(lines[0])
-                self._transport.write(b"\n")
+                transport.write(lines[0])
+                transport.write(b"\n")
             else:
-                self._transport.write(b"%b\n" % b"\n".join(lines))
+                transport.write(b"%b\n" % b"\n".join(lines))
         except (OSError, RuntimeError):
             # The child closed its stdin; its exit, or a deadline, will tell everybody else.
             self.close()
+
+    def _forget_queue(self) -> None:
+        self._queue.clear()
+        self._queued = 0
 
 
 class Output(asyncio.Protocol):
     """A child's stdout or stderr."""
 
-    def __init__(self, read: Callable[[bytes], None], ended: Callable[[], None]) -> None:
+    def __init__(self, fd: int, read: Callable[[bytes], None], ended: Callable[[], None]) -> None:
         self.is_open = True
         self.data_received = read  # type: ignore[method-assign, assignment] # one call less for every chunk
+        self._fd = fd
         self._ended = ended
         self._transport: asyncio.ReadTransport | None = None
 
@@ -129,6 +145,28 @@ class Output(asyncio.Protocol):
     def connection_lost(self, _exc: Exception | None) -> None:
         self.is_open = False
         self._ended()
+
+    def pause(self) -> None:
+        if self._transport is not None and self.is_open:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and self.is_open:
+            self._transport.resume_reading()
+
+    def drain(self) -> None:
+        """Read what is there now, and be content: somebody may hold the pipe open, or write without end."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.pause_reading()
+        try:
+            for _ in range(_PIPE_MAX // _CHUNK):
+                data = os.read(self._fd, _CHUNK)
+                if not data:
+                    return
+                self.data_received(data)
+        except BlockingIOError:
+            return
 
     def close(self) -> None:
         if self._transport is not None:

@@ -3,7 +3,6 @@
 import errno
 import logging
 import os
-import secrets
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -11,12 +10,11 @@ from functools import cache
 from itertools import count
 
 from app.protocol.faults import Unavailable
-from app.upstreams.command import Command, environment, resolve
-from app.upstreams.sweep import TAG
+from app.upstreams.command import Command, environment, is_known_format, resolve
+from app.upstreams.sweep import TAG, run_tag
 
 log = logging.getLogger("viaduct.child")
 
-_RUN = secrets.token_hex(8)
 _numbers = count(1)
 
 _REASONS = {
@@ -26,6 +24,7 @@ _REASONS = {
     errno.EAGAIN: ("no_resources", "could not be started: the limit of processes is reached"),
     errno.ENOMEM: ("no_resources", "could not be started: there is no memory left"),
     errno.EMFILE: ("no_resources", "could not be started: the limit of open files is reached"),
+    errno.ENFILE: ("no_resources", "could not be started: the system has no open files left"),
 }
 
 
@@ -47,8 +46,9 @@ def spawn(command: Command) -> Spawned:
         Unavailable: it could not be started.
     """
     path = resolve(command)
-    tag = f"{_RUN}:{next(_numbers)}"
-    argv = [*_prefix(), path, *command.argv[1:]]
+    tag = f"{run_tag()}:{next(_numbers)}"
+    # execvp gives what the kernel does not know to a shell, so the wrapper gets no such file.
+    argv = [*(_prefix() if is_known_format(path) else ()), path, *command.argv[1:]]
     fds: list[int] = []
     try:
         for _ in range(3):
@@ -74,11 +74,19 @@ def spawn(command: Command) -> Spawned:
 
 @cache
 def _prefix() -> tuple[str, ...]:
+    """Tried once: BusyBox has a `setpriv` too, that does not know the option."""
     setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        log.warning("setpriv is missing: a killed gateway may leave children behind; install util-linux")
-        return ()
-    return (setpriv, "--pdeathsig", "KILL", "--no-new-privs", "--")
+    if setpriv is not None:
+        prefix = (setpriv, "--pdeathsig", "KILL", "--no-new-privs", "--")
+        try:
+            tried = subprocess.run([*prefix, setpriv, "--version"], capture_output=True, timeout=5, check=False)  # noqa: S603
+        except (OSError, subprocess.SubprocessError):
+            pass
+        else:
+            if tried.returncode == 0:
+                return prefix
+    log.warning("setpriv of util-linux is missing: a killed gateway may leave children behind; install util-linux")
+    return ()
 
 
 def _offer_to_oom(pid: int) -> None:

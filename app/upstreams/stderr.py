@@ -1,7 +1,6 @@
 """What a child says on stderr: always read, the last of it kept, and a bounded part of it logged."""
 
 import logging
-from collections import deque
 from collections.abc import Callable
 
 log = logging.getLogger("viaduct.child")
@@ -21,53 +20,52 @@ class StderrRing:
         self._clock = clock
         self._bytes_max = bytes_max
         self._rate = rate
-        self._lines: deque[bytes] = deque()
-        self._size = 0
+        self._kept = bytearray()
+        self._is_cut = False
         self._partial = b""
         self._second = 0
-        self._logged = 0
+        self._room = rate
         self._suppressed = 0
 
     def feed(self, data: bytes) -> None:
-        """Work is bounded by what can be kept, not by what was said."""
-        *lines, partial = (self._partial + data).split(b"\n")
-        if len(partial) > _LINE_MAX:
-            lines.append(partial)
-            partial = b""
-        self._partial = partial
-        for line in lines:
-            self._add(line[:_LINE_MAX])
+        """Work is bounded by what is kept and logged, not by what was said or in how many lines."""
+        kept = self._kept
+        kept += data[-self._bytes_max :]
+        if len(kept) > self._bytes_max:
+            del kept[: -self._bytes_max]
+            self._is_cut = True
+        self._tell(data)
 
     def close(self) -> None:
+        """Nothing more will come."""
         if self._partial:
-            self._add(self._partial)
-            self._partial = b""
+            self._tell(b"\n")
         self._tell_suppressed()
 
     def tail(self, lines: int = 20) -> list[str]:
         """The last lines, fit for a log or an answer."""
-        kept = [*self._lines, *([self._partial] if self._partial else [])]
-        return [_readable(line[:_TAIL_LINE_MAX]) for line in kept[-lines:]]
+        first, *others = bytes(self._kept).split(b"\n")
+        kept = others if self._is_cut and others else [first, *others]
+        return [_readable(line[:_TAIL_LINE_MAX]) for line in kept if line.strip()][-lines:]
 
-    def _add(self, line: bytes) -> None:
-        if not line.strip():
-            return
-        self._lines.append(line)
-        self._size += len(line)
-        while self._size > self._bytes_max:
-            self._size -= len(self._lines.popleft())
-        self._log(line)
-
-    def _log(self, line: bytes) -> None:
+    def _tell(self, data: bytes) -> None:
         second = int(self._clock())
         if second != self._second:
             self._tell_suppressed()
-            self._second, self._logged = second, 0
-        if self._logged >= self._rate:
-            self._suppressed += 1
-            return
-        self._logged += 1
-        log.info("child stderr", extra={**self._extra, "line": _readable(line)})
+            self._second, self._room = second, self._rate
+        *lines, rest = data.split(b"\n", self._room)
+        for end in lines:
+            line = (self._partial + end)[:_LINE_MAX]
+            self._partial = b""
+            if line.strip():
+                self._room -= 1
+                log.info("child stderr", extra={**self._extra, "line": _readable(line)})
+        ends = rest.count(b"\n")
+        if ends:
+            self._suppressed += ends
+            self._partial = b""
+            rest = rest[rest.rfind(b"\n") + 1 :]
+        self._partial = (self._partial + rest)[:_LINE_MAX]
 
     def _tell_suppressed(self) -> None:
         if self._suppressed:

@@ -1,0 +1,52 @@
+"""What /proc tells about processes. Where there is none, nothing is known of any."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`started` is counted in ticks since the machine was: with the number it names a process for good."""
+
+    state: str
+    session: int
+    started: int
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state not in ("Z", "X")
+
+
+def pids() -> list[int]:
+    try:
+        return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
+    except OSError:
+        return []
+
+
+def status(pid: int) -> Status | None:
+    """None where there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = text[text.rfind(b")") + 2 :].split()
+    return Status(fields[0].decode(), int(fields[3]), int(fields[19]))
+
+
+def variable(pid: int, name: bytes) -> bytes | None:
+    """A variable of its environment; None where it is not set, or not ours to read."""
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    at = (b"\0" + environ).find(b"\0" + name + b"=")
+    return None if at < 0 else environ[at + len(name) + 1 :].split(b"\0", 1)[0]
+
+
+def pid_namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").stat().st_ino)
+    except OSError:
+        return ""
