@@ -134,7 +134,7 @@ class LiveSession:
         self._sole = self.listen(outlet, is_logged=False)
 
     def ask_on_sole(self, message: Request) -> None:
-        """A request whose answer, be it a refusal, goes to the session's one stream: clients give up on a failed POST."""
+        """A request whose answer, refusals too, goes to the session's one stream: clients give up on a failed POST."""
         now = self.used_at = self._loop.time()
         try:
             effects = self._core.ask(message, self._sole, now)
