@@ -82,12 +82,16 @@ class Stream:
             self._outlet = None
 
     def attach(self, outlet: Outlet, replay: Replay) -> None:
-        """Say again what a broken connection lost, then go on here; an older connection is closed."""
+        """Say again what a broken connection lost, then go on here; an older connection is closed.
+
+        With nothing to say again the new connection is primed too: some clients forget, when it ends, what they
+        had heard on the one before.
+        """
         if self._outlet is not None:
             self._outlet.end()
         self._outlet = outlet
         self._begun = True
-        outlet.begin(None)
+        outlet.begin(None if replay.events or replay.lost else self._prime())
         for ident in replay.lost:
             fault = EventsLost("the answer was sent, but is no longer kept", executed="unknown")
             outlet.event(None, encode(failure(ident, fault)))
