@@ -108,14 +108,16 @@ class _Wire(Turns):
             return
         self._chunk = len(data)
         self._is_ascii = data.isascii() and (self._is_ascii or self._stage is not _HEAD)
+        rest = None
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as offer:
-            self._read_owed(data[offer.args[0] :])
-            return
+            rest = data[offer.args[0] :]
         except HttpParserError as error:
             self._failed(error)
-        if self._stage is not _IDLE:
+        if rest is not None:
+            self._read_owed(rest)
+        elif self._stage is not _IDLE:
             self._check_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:

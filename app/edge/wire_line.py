@@ -105,7 +105,8 @@ class Line:
         self._dropped = 0
         self._transport.write(last_words)
         if self._transport.can_write_eof():
-            self._transport.write_eof()
+            with contextlib.suppress(OSError):  # The peer has reset the connection, and we shall hear of it.
+                self._transport.write_eof()
         self._flow.resume_reading()
         self.due(self._limits.linger_seconds)
 

