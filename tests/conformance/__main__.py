@@ -20,7 +20,7 @@ from tests.conformance.served import FIXTURE_COMMAND, GatewayFailed, gateway
 from tests.conformance.suite import Scenario, Suite, SuiteMissing, find
 
 REVISION = "2025-11-25"
-CLOSE_STREAM_AFTER_SECONDS = 1.0
+CLOSE_STREAM_AFTER_SECONDS = 1.5
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "conformance"
 
 

@@ -23,7 +23,7 @@ Arguments: TypeAlias = dict[str, Any]
 ToolBody: TypeAlias = Callable[[Context, Arguments], Awaitable[types.ContentBlock | list[types.ContentBlock]]]
 
 STEP_SECONDS = 0.05
-RECONNECTION_SECONDS = 1.7
+RECONNECTION_SECONDS = 2.5
 """`test_reconnection` outlasts the connection it was asked on, and not the one that the suite resumes it on: that is
 between one and two times the gateway's `closeStreamAfter`, counted from when it begins to stream."""
 
