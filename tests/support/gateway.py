@@ -102,21 +102,23 @@ def entry(*options: str, **settings: object) -> dict[str, object]:
 
 
 @contextmanager
-def serving(content: dict[str, Any], folder: Path, *options: str) -> Iterator[Gateway]:
+def serving(
+    content: dict[str, Any], folder: Path, *options: str, program: Sequence[str] = ("-m", "app")
+) -> Iterator[Gateway]:
     """A gateway for this configuration; whatever is left of it afterwards is an error."""
     mark = secrets.token_hex(8)
     for server in content["mcpServers"].values():
         server["env"] = {**server.get("env", {}), "TEST_GATEWAY": mark}
     path = folder / f"viaduct-{mark}.json"
     path.write_text(json.dumps(content))
-    with started(["serve", "--port", "0", *options, str(path)], mark) as gateway:
+    with started(["serve", "--port", "0", *options, str(path)], mark, program) as gateway:
         yield gateway
 
 
 @contextmanager
-def started(arguments: Sequence[str], mark: str) -> Iterator[Gateway]:
+def started(arguments: Sequence[str], mark: str, program: Sequence[str] = ("-m", "app")) -> Iterator[Gateway]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "app", *arguments],
+        [sys.executable, *program, *arguments],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 
 from tests.support.client import Client
 from tests.support.gateway import OTHER_TOKEN, PATIENCE, Gateway
-from tests.support.http import Reply, request
+from tests.support.http import Reply, bounded, request
 
 BEAT = 0.025
 LIMIT = 0.2
@@ -60,7 +60,7 @@ class Bystander:
         self._server = server
         self._ready = threading.Event()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+        self._thread = threading.Thread(target=lambda: bounded(self._run()), daemon=True)
 
     def start(self) -> None:
         self._thread.start()
