@@ -55,3 +55,8 @@ def texts(result: Json) -> str:
     """All that a tool said."""
     assert not result.get("isError"), result
     return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
+
+
+def questions(finding: Json, method: str) -> list[Json]:
+    """The params of what was asked during the call. Other questions may have come then too, about no call."""
+    return [question["params"] for question in finding["asked"] if question["method"] == method]

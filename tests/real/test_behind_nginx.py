@@ -13,7 +13,7 @@ import pytest
 
 from tests.real import installed
 from tests.real.conftest import TOKEN, Served
-from tests.real.driving import Step, drive, texts
+from tests.real.driving import Step, drive, questions, texts
 from tests.real.installed import CLIENTS, Client
 
 pytestmark = [pytest.mark.registry, pytest.mark.slow]
@@ -73,7 +73,7 @@ def test_the_endpoint_is_relative_and_leads_under_the_sub_path(base: str, spelli
 def test_a_client_is_asked_and_answers_under_the_sub_path(served: Served, base: str, client: Client, path: str) -> None:
     job = served.job("everything", "sse" if path.startswith("sse") else "http", base=base, path=path)
     found = drive(client, job, Step("form", "ask", FORM))
-    assert len(found["form"]["asked"]) == 1
+    assert len(questions(found["form"], "elicitation/create")) == 1
     assert "- Name: Ada" in texts(found["form"]["result"])
 
 

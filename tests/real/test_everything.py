@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.real.conftest import Served
-from tests.real.driving import Findings, Step, drive, texts
+from tests.real.driving import Findings, Step, drive, questions, texts
 from tests.real.installed import CLIENT, CLIENTS, SDK, Client
 
 pytestmark = [pytest.mark.registry, pytest.mark.slow]
@@ -157,25 +157,22 @@ def test_the_servers_own_errors_pass(found: Findings) -> None:
 
 def test_a_form_is_asked_for_and_its_answer_reaches_the_tool(found: Findings) -> None:
     accepted, declined = found["form"], found["form declined"]
-    [question] = accepted["asked"]
-    assert question["method"] == "elicitation/create"
-    assert question["params"]["requestedSchema"]["required"] == ["name"]
+    [question] = questions(accepted, "elicitation/create")
+    assert question["requestedSchema"]["required"] == ["name"]
     assert "- Name: Ada\n- Agreed to terms: true\n- Favorite Integer: 7" in texts(accepted["result"])
     assert "declined" in texts(declined["result"])
 
 
 def test_a_url_is_asked_for(found: Findings) -> None:
-    [question] = found["url"]["asked"]
-    params = question["params"]
-    assert (params["mode"], params["url"], params["elicitationId"]) == ("url", "https://example.com/pay", "e-1")
+    [question] = questions(found["url"], "elicitation/create")
+    assert (question["mode"], question["url"], question["elicitationId"]) == ("url", "https://example.com/pay", "e-1")
     assert "completed the URL elicitation" in texts(found["url"]["result"])
 
 
 def test_a_sample_is_asked_for_and_its_answer_reaches_the_tool(found: Findings) -> None:
-    [question] = found["sampling"]["asked"]
-    assert question["method"] == "sampling/createMessage"
-    assert question["params"]["maxTokens"] == 12
-    assert question["params"]["messages"][0]["content"]["text"].endswith("context: say it")
+    [question] = questions(found["sampling"], "sampling/createMessage")
+    assert question["maxTokens"] == 12
+    assert question["messages"][0]["content"]["text"].endswith("context: say it")
     assert '"text": "said"' in texts(found["sampling"]["result"])
 
 

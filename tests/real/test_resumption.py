@@ -4,7 +4,7 @@ import pytest
 
 from tests.real.conftest import Served
 from tests.real.cutting import Cut, cutting
-from tests.real.driving import Step, drive, texts
+from tests.real.driving import Step, drive, questions, texts
 from tests.real.installed import CLIENT, CLIENTS, SDK, Client
 
 pytestmark = [pytest.mark.registry, pytest.mark.slow]
@@ -34,7 +34,7 @@ def test_what_a_cut_connection_lost_comes_once_over_the_next(served: Served, cli
     assert found["roots"]["method"] == "notifications/message"
     assert [report["progress"] for report in found["progress"]["progress"]] == [*range(1, REPORTS + 1)]
     assert "completed" in texts(found["progress"]["result"])
-    assert len(found["form"]["asked"]) == 1
+    assert len(questions(found["form"], "elicitation/create")) == 1
     assert "- Name: Ada" in texts(found["form"]["result"])
     assert all(cut.is_done for cut in cutter.cuts)
     assert len(set(cutter.resumed_after)) >= len(cutter.cuts)
