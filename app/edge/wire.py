@@ -9,12 +9,13 @@ A refused head is answered here. A body that is too large, or not there in time,
 `state` says why. If it does not within `answer_seconds`, we do. An offer to upgrade is declined by serving the
 request as it is (RFC 9110, section 7.8). Trailers are dropped.
 
-Of uvicorn's internals this relies on, and `tests/edge/test_wire_uvicorn.py` looks for them: the parser callbacks
-`on_*`, `on_response_complete`, `_should_upgrade`, and the attributes `parser`, `transport`, `flow`, `loop`,
-`headers`, `url`, `scope`, `cycle`, `pipeline`, `connections`, `server_state.total_requests`, `timeout_keep_alive`
-and `expect_100_continue` of `HttpToolsProtocol`; `body`, `more_body`, `message_event`, `disconnected`, `keep_alive`,
-`waiting_for_100_continue`, `response_started`, `response_complete`, `send` and `send_500_response` of
-`RequestResponseCycle`; `read_paused` and `resume_reading` of `FlowControl`.
+Of uvicorn's internals this relies on, and `tests/edge/test_wire_uvicorn.py` looks for all of them by name:
+
+- `HttpToolsProtocol`: the parser callbacks `on_*`, `on_response_complete`, `_should_upgrade`, and what it keeps of its
+  configuration, its connection (`transport`, `flow`, `server`, `client`, `scheme`) and its requests (`parser`, `url`,
+  `headers`, `cycle`, `pipeline`, `tasks`, `connections`);
+- `RequestResponseCycle`: how it is made, `run_asgi`, `receive`, and its state between the two;
+- `FlowControl`, `ServerState.total_requests` and `STATUS_LINE`.
 """
 
 import asyncio

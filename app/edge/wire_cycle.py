@@ -52,7 +52,8 @@ class Cycle(RequestResponseCycle):
             self.keep_alive = False
         elif not self.keep_alive:
             parts.append(b"connection: close\r\n")
-        self.chunked_encoding = b"content-length" not in names and status not in (204, 304)
+        is_counted = b"content-length" in names or status in (204, 304)
+        self.chunked_encoding = not is_counted and self.scope["http_version"] != "1.0"
         if self.chunked_encoding:
             parts.append(b"transfer-encoding: chunked\r\n")
         parts.append(b"\r\n")

@@ -113,6 +113,18 @@ def test_http_1_0_ends_with_its_answer(served: Served) -> None:
     assert answer.status == 200
 
 
+def test_a_body_of_unknown_length_comes_in_chunks_except_in_http_1_0_which_has_none(served: Served) -> None:
+    with served.connect() as client:
+        client.send(get("/parts", b"Connection: close\r\n"))
+        modern = client.drain()
+    with served.connect() as client:
+        client.send(b"GET /parts HTTP/1.0\r\n\r\n")
+        old = client.drain()
+    assert modern.partition(b"\r\n\r\n")[2] == b"4\r\none,\r\n3\r\ntwo\r\n0\r\n\r\n"
+    assert old.partition(b"\r\n\r\n")[2] == b"one,two"
+    assert b"transfer-encoding" not in old
+
+
 @pytest.mark.parametrize("path", ["/crash", "/silent"])
 def test_a_bug_of_the_application_is_an_internal_error_in_json(shared: Served, path: str) -> None:
     (answer,) = shared.exchange(get(path))

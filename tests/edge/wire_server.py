@@ -52,6 +52,10 @@ class EchoApp:
                 await self.wait_for_disconnect(receive, path)
             case "/big":
                 await answer(send, 200, "x" * (32 << 20))
+            case "/parts":
+                await send({"type": "http.response.start", "status": 200, "headers": []})
+                await send({"type": "http.response.body", "body": b"one,", "more_body": True})
+                await send({"type": "http.response.body", "body": b"two"})
             case "/flood":
                 await self.flood(receive, send, path)
             case "/gated":
@@ -220,6 +224,12 @@ class Client:
         while (response := self.read()) is not None:
             responses.append(response)
         return responses
+
+    def drain(self) -> bytes:
+        """Whatever comes until the connection ends."""
+        while self._more():
+            pass
+        return self.buffer
 
     def _more(self) -> bool:
         data = self.socket.recv(65536)
