@@ -8,7 +8,7 @@ import pytest
 from tests.support.client import Client
 from tests.support.gateway import TOKEN, Gateway, eventually
 from tests.support.http import bounded
-from tests.support.watching import Bystander
+from tests.support.watching import Bystander, standing_by
 
 CANARY = "canary-c0ffee-in-a-payload"
 """In payloads that tests send; never in a log."""
@@ -16,25 +16,30 @@ CANARY = "canary-c0ffee-in-a-payload"
 Connect = Callable[..., Awaitable[Client]]
 
 
+@pytest.fixture(scope="module")
+def bystander(gateway: Gateway) -> Iterator[Bystander]:
+    with standing_by(gateway) as bystander:
+        yield bystander
+
+
 @pytest.fixture
-def undisturbed(gateway: Gateway) -> Iterator[list[Client]]:
+def undisturbed(gateway: Gateway, bystander: Bystander) -> Iterator[list[Client]]:
     """Around a test: a bystander, and at the end a look for what is left. Yields the sessions to be ended."""
     clients: list[Client] = []
     fds, children, lines = gateway.fds(), set(gateway.children()), len(gateway.log_lines)
-    bystander = Bystander(gateway)
-    bystander.start()
+    bystander.begin()
     try:
         yield clients
     finally:
-        bystander.stop()
         bounded(_end(clients))
+        sight = bystander.end()
     assert eventually(lambda: set(gateway.children()) <= children, 4), "children were left behind"
     assert eventually(lambda: gateway.fds() <= fds, 4), f"{gateway.fds() - fds} descriptors were left behind"
-    log = "\n".join(gateway.log_lines[lines:])
+    log = gateway.own_log(lines)
     assert "Traceback" not in log, log
     assert CANARY not in log, log
     assert TOKEN not in log, log
-    bystander.check()
+    sight.check()
 
 
 @pytest.fixture

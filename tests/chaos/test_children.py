@@ -1,1 +1,388 @@
-"""Being written."""
+"""Child processes that do not start, crash, hang, flood or will not go."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.conftest import CANARY, Connect
+from tests.support.client import Client, called, greeting
+from tests.support.gateway import STAGE, Gateway, config, entry, eventually, serving, stage
+from tests.support.http import Reply, on_loop, soon
+
+CALL = "tools/call"
+BRISK = {"stopTimeout": 0.5, "killTimeout": 0.5}
+HASTY = {**BRISK, "requestTimeout": 1, "maxRequestTimeout": 2.5, "pingTimeout": 0.5}
+LAUNCHER = f"exec 3<&0; {sys.executable} -I -S {STAGE} <&3 & wait"
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("children")
+    servers = {
+        "calm": entry(**BRISK),
+        "hasty": entry(**HASTY),
+        "crashing": entry("--mode", "crash_on_call", "--n", "2", **BRISK),
+        "exits": entry("--mode", "exit0", **BRISK),
+        "fails": entry("--mode", "exit_early", **BRISK),
+        "silent": entry("--mode", "never_greets", **BRISK, startTimeout=1),
+        "prompting": entry("--mode", "prompts_operator", **BRISK, startTimeout=1),
+        "refusing": entry("--mode", "refuses", **BRISK),
+        "slow": entry("--mode", "slow_start", "--n", "1.5", **BRISK),
+        "deaf": entry("--mode", "never_reads", **HASTY),
+        "ignores_eof": entry("--mode", "ignores_eof", **BRISK),
+        "ignores_term": entry("--mode", "ignores_term", **BRISK),
+        "ignores_both": entry("--mode", "ignores_all", **BRISK),
+        "mute": entry("--mode", "closes_stdout", **BRISK),
+        "launched": {"command": "sh", "args": ["-c", LAUNCHER], **BRISK},
+        "absent": {"command": str(folder / "absent")},
+        "unlisted": {"command": "no-such-command-anywhere"},
+        "forbidden": {"command": str(_file(folder / "forbidden", "#!/bin/sh\n", 0o644))},
+        "formless": {"command": str(_file(folder / "formless", "\x00\x01\x02\x03", 0o755))},
+        "uninterpreted": {"command": str(_file(folder / "uninterpreted", "#!/no/such/shell\n", 0o755))},
+        "verbose": {"command": sys.executable, "args": ["x" * 200_000]},
+        "lost": entry(cwd=str(folder / "nowhere")),
+        "later": {"command": str(folder / "later"), **BRISK},
+    }
+    limits = {"queueCount": 20, "queueBytes": 1 << 20, "body": 1 << 20}
+    with serving(config(servers, limits=limits, streams={"keepAlive": 0.3}), folder) as gateway:
+        yield gateway
+
+
+def _file(path: Path, content: str, mode: int) -> Path:
+    path.write_text(content)
+    path.chmod(mode)
+    return path
+
+
+async def greet(gateway: Gateway, server: str) -> tuple[Reply, Any]:
+    """The response to initialize, and the message in it."""
+    client = Client(gateway, server)
+    reply = await client.post(greeting())
+    return reply, await client.settle(reply, 0)
+
+
+async def fault_of(client: Client, reply: Reply, ident: int | str) -> tuple[int, str, str]:
+    """Code, reason and whether it was executed, of the error that answers `ident`."""
+    error = (await client.settle(reply, ident))["error"]
+    assert error["data"]["source"] == "gateway"
+    return error["code"], error["data"]["reason"], error["data"]["executed"]
+
+
+async def has_ended(client: Client) -> bool:
+    async def is_unknown() -> bool:
+        return await client.status() == 404
+
+    return await soon(is_unknown, 2)
+
+
+UNSTARTABLE = {
+    "absent": "command_not_found",
+    "unlisted": "command_not_found",
+    "forbidden": "not_executable",
+    "formless": "not_executable",
+    "uninterpreted": "bad_interpreter",
+    "verbose": "bad_argument",
+    "lost": "bad_cwd",
+}
+
+
+@pytest.mark.parametrize("server", UNSTARTABLE)
+@on_loop
+async def test_a_server_that_cannot_be_started_says_why_and_the_others_serve(
+    gateway: Gateway, connect: Connect, server: str
+) -> None:
+    reply, answer = await greet(gateway, server)
+    assert reply.status == 200
+    assert "mcp-session-id" not in reply.headers
+    error = answer["error"]
+    assert error["code"] == -31001
+    data = error["data"]
+    assert (data["reason"], data["executed"], data["server"]) == (UNSTARTABLE[server], "no", server)
+    assert await (await connect()).tool("echo", nonce="fine") == "fine"
+
+
+@on_loop
+async def test_a_command_that_appears_later_is_found_without_a_restart(gateway: Gateway, connect: Connect) -> None:
+    reply, _ = await greet(gateway, "later")
+    assert reply.status == 200
+    _file(gateway.folder / "later", f"#!/bin/sh\nexec {' '.join(stage())}\n", 0o755)
+    assert await (await connect("later")).tool("echo", nonce="healed") == "healed"
+
+
+@pytest.mark.parametrize(("server", "code", "stderr"), [("exits", 0, []), ("fails", 7, ["cannot find my settings"])])
+@on_loop
+async def test_a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words(
+    gateway: Gateway, undisturbed: list[Client], server: str, code: int, stderr: list[str]
+) -> None:
+    began = time.monotonic()
+    reply, answer = await greet(gateway, server)
+    assert time.monotonic() - began < 2
+    assert reply.status == 200
+    assert "mcp-session-id" not in reply.headers
+    assert answer["error"]["code"] == -31001
+    data = answer["error"]["data"]
+    assert (data["reason"], data["executed"], data["exitCode"], data["stderr"]) == (
+        "exited_before_ready",
+        "no",
+        code,
+        stderr,
+    )
+
+
+@pytest.mark.parametrize(("server", "stderr"), [("silent", []), ("prompting", ["Ok to proceed? (y) "])])
+@on_loop
+async def test_a_server_that_does_not_get_ready_in_time_is_given_up_and_its_last_words_are_told(
+    gateway: Gateway, undisturbed: list[Client], server: str, stderr: list[str]
+) -> None:
+    client = Client(gateway, server)
+    reply = await client.post(greeting())
+    client.session = reply.headers["mcp-session-id"]
+    answer = await client.settle(reply, 0)
+    assert answer["error"]["code"] == -31001
+    assert answer["error"]["data"]["reason"] == "start_timed_out"
+    assert answer["error"]["data"]["stderr"] == stderr
+    assert await client.status() == 404
+
+
+@on_loop
+async def test_a_server_that_refuses_to_initialize_is_heard_in_its_own_words(
+    gateway: Gateway, undisturbed: list[Client]
+) -> None:
+    reply, answer = await greet(gateway, "refusing")
+    assert answer["error"] == {"code": -32602, "message": "unsupported protocol version"}
+    assert "mcp-session-id" not in reply.headers
+
+
+@on_loop
+async def test_a_slow_start_goes_on_although_its_client_has_gone_and_keeps_the_connection_warm(
+    gateway: Gateway, undisturbed: list[Client]
+) -> None:
+    client = Client(gateway, "slow")
+    undisturbed.append(client)
+    began = time.monotonic()
+    reply = await client.post(greeting())
+    client.session = reply.headers["mcp-session-id"]
+    assert time.monotonic() - began < 1.2
+    assert (await reply.anything()).retry is not None
+    assert (await reply.anything()).comment is not None
+    reply.drop()
+    assert "result" in await client.call("tools/list")
+
+
+@on_loop
+async def test_a_crash_fails_every_call_in_flight_at_once_and_ends_the_session(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client, other = await connect(), await connect()
+    pid = int(await client.tool("pid"))
+    stream = await client.listen()
+    spared = await other.ask(CALL, called("sleep", seconds=0.5, nonce="spared"), ident=1)
+    sleep = called("sleep", seconds=60)
+    calls = await asyncio.gather(*(client.ask(CALL, sleep, ident=number) for number in range(50)))
+    began = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    faults = await asyncio.gather(*(fault_of(client, reply, number) for number, reply in enumerate(calls)))
+    assert time.monotonic() - began < 1
+    assert faults == [(-31002, "exited", "unknown")] * 50
+    with pytest.raises(EOFError):
+        await stream.next_message(2)
+    assert await client.status() == 404
+    assert (await other.settle(spared, 1))["result"]["content"][0]["text"] == "spared"
+
+
+@on_loop
+async def test_the_last_line_of_a_crashing_server_is_never_lost(gateway: Gateway, connect: Connect) -> None:
+    clients = await asyncio.gather(*(connect() for _ in range(10)))
+    words = await asyncio.gather(*(client.tool("die", answer_first=True) for client in clients))
+    assert words == ["last words"] * 10
+    assert all(await asyncio.gather(*(has_ended(client) for client in clients)))
+
+
+@on_loop
+async def test_a_crash_in_mid_call_is_told_and_a_new_session_starts_anew(gateway: Gateway, connect: Connect) -> None:
+    client = await connect("crashing")
+    assert await client.tool("count") == "1"
+    error = (await client.call(CALL, called("count")))["error"]
+    assert (error["code"], error["data"]["exitCode"]) == (-31002, 3)
+    assert await client.status() == 404
+    assert await (await connect("crashing")).tool("count") == "1"
+
+
+@on_loop
+async def test_a_server_that_closes_its_stdout_is_stopped(gateway: Gateway, connect: Connect) -> None:
+    client = await connect("mute")
+    reply = await client.ask(CALL, called("echo", nonce="x"), ident=1)
+    if reply.status != 404:
+        assert (await fault_of(client, reply, 1))[0] == -31002
+
+
+@on_loop
+async def test_a_call_that_is_never_answered_times_out_and_the_server_is_told(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client = await connect("hasty")
+    began = time.monotonic()
+    reply = await client.ask(CALL, called("sleep", seconds=1.4, nonce="too late"), ident="x")
+    assert await fault_of(client, reply, "x") == (-31003, "timed_out", "unknown")
+    assert 0.9 < time.monotonic() - began < 2
+    assert len(json.loads(await client.tool("cancelled"))) == 1
+    # The late answer comes now, and finds nobody: the next call gets its own.
+    assert await client.tool("sleep", seconds=0.6, nonce="own") == "own"
+
+
+@on_loop
+async def test_progress_keeps_a_call_alive_until_the_last_deadline(gateway: Gateway, connect: Connect) -> None:
+    client = await connect("hasty")
+    began = time.monotonic()
+    params = {**called("progress", n=100, interval=0.2), "_meta": {"progressToken": 1}}
+    reply = await client.ask(CALL, params, ident="x")
+    messages = [message async for message in reply.messages()]
+    assert 2.3 < time.monotonic() - began < 4
+    assert messages[-1]["error"]["code"] == -31003
+    assert len(messages) > 6
+
+
+@on_loop
+async def test_a_server_that_reads_nothing_costs_a_bounded_queue_and_what_it_never_saw_is_said_not_to_have_run(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client = await connect("deaf", capabilities={})
+    padding = "x" * 20_000
+
+    async def outcome(number: int) -> tuple[float, tuple[int, str, str]]:
+        began = time.monotonic()
+        reply = await client.ask(CALL, called("echo", nonce=padding), ident=number)
+        return time.monotonic() - began, await fault_of(client, reply, number)
+
+    outcomes = await asyncio.gather(*map(outcome, range(60)))
+    full = [(seconds, fault) for seconds, fault in outcomes if fault[0] == -31005]
+    late = [fault for _, fault in outcomes if fault[0] == -31003]
+    assert len(full) + len(late) == 60
+    assert len(full) > 20
+    assert all(seconds < 0.9 and fault[2] == "no" for seconds, fault in full)
+    assert late.count((-31003, "timed_out", "no")) > 5
+    assert late.count((-31003, "timed_out", "unknown")) > 0
+
+
+@pytest.mark.parametrize("size", [5_000_000])
+@on_loop
+async def test_a_flood_on_stderr_blocks_nobody_and_is_logged_in_part(
+    gateway: Gateway, connect: Connect, size: int
+) -> None:
+    client = await connect()
+    lines, rss = len(gateway.log_lines), gateway.rss()
+    assert await client.tool("stderr", size=size) == "said"
+    assert (await client.delete()).status == 204
+    assert eventually(lambda: any("suppressed" in line for line in gateway.log_lines[lines:]), 3)
+    said = [line for line in gateway.log_lines[lines:] if "event=" not in line and "sssss" in line]
+    assert len(said) <= 150
+    assert gateway.rss() - rss < 8 << 20
+
+
+@on_loop
+async def test_a_flood_on_stdout_costs_no_memory_and_no_answer(gateway: Gateway, connect: Connect) -> None:
+    client = await connect()
+    rss = gateway.rss()
+    assert await client.tool("log", n=100_000, tag="y" * 100) == "logged"
+    assert await client.tool("echo", nonce="still here") == "still here"
+    assert gateway.rss() - rss < 48 << 20
+
+
+@on_loop
+async def test_a_grandchild_that_holds_the_pipes_hides_no_exit_and_goes_with_its_parent(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client = await connect()
+    grandchild = int(await client.tool("spawn", argv=["sleep", "600"]))
+    reply = await client.ask(CALL, called("sleep", seconds=60), ident=1)
+    began = time.monotonic()
+    await client.ask(CALL, called("die"), ident=2)
+    assert (await fault_of(client, reply, 1))[0] == -31002
+    assert time.monotonic() - began < 1
+    assert eventually(lambda: grandchild not in gateway.children(), 2)
+
+
+LADDER = {"calm": (0, 0.4), "ignores_eof": (0.4, 1.0), "ignores_term": (0.8, 1.6), "ignores_both": (0.8, 1.6)}
+
+
+@pytest.mark.parametrize("server", LADDER)
+@on_loop
+async def test_whoever_will_not_go_is_made_to_step_by_step(gateway: Gateway, connect: Connect, server: str) -> None:
+    client = await connect(server)
+    pid = int(await client.tool("pid"))
+    began = time.monotonic()
+    assert (await client.delete()).status == 204
+    assert eventually(lambda: pid not in gateway.children(), 5)
+    earliest, latest = LADDER[server]
+    assert earliest <= time.monotonic() - began < latest + 1
+
+
+@pytest.mark.parametrize("setsid", [False, True])
+@on_loop
+async def test_deleting_a_session_ends_all_that_its_server_started(
+    gateway: Gateway, connect: Connect, setsid: bool
+) -> None:
+    client = await connect()
+    started = {int(await client.tool("pid")), int(await client.tool("spawn", argv=["sleep", "600"], setsid=setsid))}
+    assert eventually(lambda: started <= set(gateway.children()), 2)
+    assert (await client.delete()).status == 204
+    assert eventually(lambda: not started & set(gateway.children()), 6)
+
+
+@on_loop
+async def test_a_server_behind_a_launcher_goes_with_it(gateway: Gateway, connect: Connect) -> None:
+    before = set(gateway.children())
+    client = await connect("launched")
+    assert await client.tool("echo", nonce="behind a shell") == "behind a shell"
+    assert len(set(gateway.children()) - before) == 2
+    await client.delete()
+    assert eventually(lambda: set(gateway.children()) <= before, 6)
+
+
+@on_loop
+async def test_a_stopped_process_is_found_out_by_its_silence(gateway: Gateway, connect: Connect) -> None:
+    client = await connect("hasty")
+    pid = int(await client.tool("pid"))
+    os.kill(pid, signal.SIGSTOP)
+    reply = await client.ask(CALL, called("echo", nonce="x"), ident=1)
+    assert await fault_of(client, reply, 1) == (-31003, "timed_out", "unknown")
+    assert eventually(lambda: pid not in gateway.children(), 4)
+    assert await client.status() == 404
+
+
+@on_loop
+async def test_state_stays_within_a_session_and_one_child_serves_it(gateway: Gateway, connect: Connect) -> None:
+    one, two = await connect(), await connect()
+    assert [await one.tool("count") for _ in range(5)] == ["1", "2", "3", "4", "5"]
+    assert await two.tool("count") == "1"
+    assert len({await one.tool("pid"), await one.tool("pid"), await two.tool("pid")}) == 2
+
+
+@on_loop
+async def test_a_child_sees_a_clean_environment_and_no_descriptor_of_ours(gateway: Gateway, connect: Connect) -> None:
+    client = await connect()
+    seen = json.loads(await client.tool("env"))
+    assert {"PATH", "HOME"} <= set(seen)
+    assert seen["PYTHONUNBUFFERED"] == "1"
+    assert not {"VIADUCT_TOKEN", "VIADUCT_CONFIG", "PYTHONWARNINGS"} & set(seen)
+    # 3 is the listing of the directory itself.
+    assert set(json.loads(await client.tool("fds"))) <= {"0", "1", "2", "3"}
+
+
+@on_loop
+async def test_no_payload_is_logged_whatever_becomes_of_it(gateway: Gateway, connect: Connect) -> None:
+    client = await connect("hasty")
+    assert await client.tool("echo", nonce=CANARY) == CANARY
+    await client.call(CALL, called(CANARY, secret=CANARY))
+    await client.call(CANARY, {"x": CANARY})
+    await client.call(CALL, called("swallow", nonce=CANARY))
+    await client.call(CALL, called("die", nonce=CANARY))
+    await (await client.post(b'{"broken": "' + CANARY.encode())).body()

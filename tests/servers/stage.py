@@ -136,7 +136,7 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
             text(ident, "last words")
         os._exit(int(args.get("code", 1)))
     elif name == "raw":
-        write(args["text"].encode("utf-8", "surrogateescape"))
+        write(bytes.fromhex(args["hex"]))
         text(ident, "written")
     else:
         error(ident, -32602, f"unknown tool {name}")
@@ -213,7 +213,10 @@ def greet(ident: object, params: dict) -> None:
     if MODE == "refuses":
         error(ident, -32602, "unsupported protocol version")
         return
-    if MODE == "never_greets":
+    if MODE == "prompts_operator":
+        sys.stderr.write("Ok to proceed? (y) ")
+        sys.stderr.flush()
+    if MODE in ("never_greets", "prompts_operator"):
         return
     send(
         {

@@ -27,8 +27,8 @@ def greeting(version: str = NEWEST, capabilities: dict[str, Any] | None = None) 
 
 
 class Client:
-    def __init__(self, gateway: Gateway, server: str = "stage", token: str = TOKEN) -> None:
-        self.port = gateway.port
+    def __init__(self, gateway: Gateway | int, server: str = "stage", token: str = TOKEN) -> None:
+        self.port = gateway if isinstance(gateway, int) else gateway.port
         self.path = f"/servers/{server}/mcp"
         self.token = token
         self.session: str | None = None

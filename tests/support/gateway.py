@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ PATIENCE = 15.0
 
 
 class Gateway:
+    folder: Path
+    """Where its configuration is."""
+
     def __init__(self, process: subprocess.Popen[str], mark: str) -> None:
         self.process = process
         self.mark = mark
@@ -36,8 +39,10 @@ class Gateway:
         ]
         for thread in self._threads:
             thread.start()
-        assert self._listens.wait(PATIENCE), "the gateway did not say that it listens:\n" + "\n".join(self.log_lines)
-        self.port = int(re.findall(r"http://127\.0\.0\.1:(\d+)", "\n".join(self.banner))[0])
+        self._listens.wait(PATIENCE)
+        ports = re.findall(r"http://127\.0\.0\.1:(\d+)", "\n".join(self.banner))
+        assert ports, "the gateway did not say that it listens:\n" + self.log
+        self.port = int(ports[0])
 
     @property
     def url(self) -> str:
@@ -46,6 +51,10 @@ class Gateway:
     @property
     def log(self) -> str:
         return "\n".join(self.log_lines)
+
+    def own_log(self, since: int = 0) -> str:
+        """What it said itself: without what it repeats of its children's stderr."""
+        return "\n".join(line for line in self.log_lines[since:] if " child stderr " not in line)
 
     def children(self) -> list[int]:
         """Every living process that came from this gateway: all inherit a variable that its configuration sets."""
@@ -73,6 +82,7 @@ class Gateway:
             self.banner.append(line.rstrip("\n"))
             if "/servers/" in line:
                 self._listens.set()
+        self._listens.set()
         self.process.stdout.close()
 
     def _read_log(self) -> None:
@@ -87,7 +97,7 @@ def stage(*options: str) -> list[str]:
     return [sys.executable, "-I", "-S", str(STAGE), *options]
 
 
-def config(servers: dict[str, dict[str, object]], **viaduct: object) -> dict[str, Any]:
+def config(servers: Mapping[str, object], **viaduct: object) -> dict[str, Any]:
     """A config file's content with two principals."""
     tokens = [
         {"name": name, "hash": f"sha256:{hashlib.sha256(token.encode()).hexdigest()}"}
@@ -112,6 +122,7 @@ def serving(
     path = folder / f"viaduct-{mark}.json"
     path.write_text(json.dumps(content))
     with started(["serve", "--port", "0", *options, str(path)], mark, program) as gateway:
+        gateway.folder = folder
         yield gateway
 
 
@@ -145,7 +156,7 @@ def started(arguments: Sequence[str], mark: str, program: Sequence[str] = ("-m",
             for pid in survivors:
                 os.kill(pid, signal.SIGKILL)
             assert left, f"processes were left behind: {survivors}"
-            assert "Traceback" not in gateway.log, gateway.log
+            assert "Traceback" not in gateway.own_log(), gateway.own_log()
             assert TOKEN not in gateway.log
 
 

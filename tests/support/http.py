@@ -51,6 +51,16 @@ async def close_all() -> None:
     await asyncio.sleep(0)
 
 
+async def soon(claim: Callable[[], Coroutine[Any, Any, bool]], seconds: float = PATIENCE) -> bool:
+    """Whether it comes true within the time: for what happens in another process and gives no sign."""
+    deadline = time.monotonic() + seconds
+    while not await claim():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.02)
+    return True
+
+
 @dataclass
 class Event:
     data: str = ""
