@@ -134,7 +134,7 @@ def rendered(answer: Answer) -> bytes:
 
 
 def _refuse_duplicates(headers: list[tuple[bytes, bytes]]) -> None:
-    seen = set()
+    seen: set[bytes] = set()
     for name, _ in headers:
         if name in seen and name in CRITICAL:
             raise Refusal(400, "duplicate_header", f"more than one {name.decode()} header")
