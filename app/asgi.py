@@ -77,6 +77,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             close_seconds=server.stop_timeout,
             term_seconds=server.kill_timeout,
         ),
+        settings.debug_payloads,
     )
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from app.core.effects import StreamId
 from app.protocol import methods
-from app.protocol.jsonrpc import Notification
+from app.protocol.jsonrpc import Notification, Request, RequestId
 
 FOREVER = float("inf")
 WAITING_MAX = 100
@@ -25,7 +25,7 @@ class Outlets:
     def __init__(self) -> None:
         self._posts: dict[StreamId, _Post] = {}
         self._listeners: list[StreamId] = []
-        self._waiting: list[Notification] = []
+        self._waiting: list[Notification | Request] = []
 
     @property
     def due(self) -> float:
@@ -75,7 +75,7 @@ class Outlets:
             self._posts[stream].begin_at = FOREVER
         return due
 
-    def listen(self, stream: StreamId) -> list[Notification]:
+    def listen(self, stream: StreamId) -> list[Notification | Request]:
         """The client can hear on `stream`; what has been waiting for that is to be said there now."""
         self._listeners.append(stream)
         waiting, self._waiting = self._waiting, []
@@ -91,3 +91,11 @@ class Outlets:
             return
         self._waiting.append(notification)
         del self._waiting[:-WAITING_MAX]
+
+    def hold(self, question: Request) -> None:
+        """Nobody can hear it yet: many a server asks before its client has had the time to open a stream."""
+        self._waiting.append(question)
+
+    def release(self, ident: RequestId) -> None:
+        """A question that was held has lapsed or was taken back."""
+        self._waiting = [kept for kept in self._waiting if not (isinstance(kept, Request) and kept.id == ident)]

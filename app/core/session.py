@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from msgspec import Struct
-
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
+from app.core.ledger import Ask, Call
 from app.core.outlets import Outlets
 from app.protocol import methods
 from app.protocol.faults import (
@@ -36,6 +35,7 @@ from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request,
 from app.protocol.revisions import ASSUMED, Revision, negotiated
 
 UNKNOWN_METHOD = -32601
+NO_STREAM = "the client has no stream open that could carry a question"
 FOREVER = float("inf")
 
 
@@ -56,25 +56,8 @@ class Deadlines:
     max_request: float = 600.0
     stream_after: float = 0.25
     shutdown_grace: float = 5.0
-
-
-class Call(Struct):
-    """A client's request in flight."""
-
-    id: RequestId
-    method: str
-    stream: StreamId
-    token: RequestId | None
-    max_at: float
-    quiet_at: float
-
-
-class Ask(Struct):
-    """A server's question in flight."""
-
-    id: RequestId
-    stream: StreamId
-    max_at: float
+    unheard: float = 5.0
+    """What a client has to open a stream that can carry a question."""
 
 
 class Session:
@@ -137,6 +120,15 @@ class Session:
             case Result() | Failure():
                 return self._answered(message, now)
 
+    def hear(self, stream: StreamId, now: float) -> list[Effect]:
+        """The client can hear on `stream`; what has been waiting for that is said there now."""
+        said = self.outlets.listen(stream)
+        for message in said:
+            if isinstance(message, Request):
+                ask = self._asks[message.id]
+                ask.stream, ask.max_at = stream, now + self._deadlines.max_request
+        return [ToClient(stream, message) for message in said]
+
     def close(self, reason: str) -> list[Effect]:
         """The session ends: what it still owed gets its last word."""
         fault = ShuttingDown("the session was ended", reason=reason, executed="unknown")
@@ -181,7 +173,9 @@ class Session:
         for question, ask in list(self._asks.items()):
             if ask.max_at <= now:
                 del self._asks[question]
-                effects.append(ToUpstream(_unanswerable(ask.id, "the client did not answer in time")))
+                if ask.stream is None:
+                    self.outlets.release(question)
+                effects.append(ToUpstream(_unanswerable(ask.id, _lapsed(ask))))
         expiries = [self._expires_at(call) for call in self._calls.values()]
         lapses = [ask.max_at for ask in self._asks.values()]
         self.due = min((self.outlets.due, self._grace_at, *expiries, *lapses))
@@ -256,9 +250,9 @@ class Session:
         return self._answer(call, failure(call.id, Cancelled("cancelled by the client", executed="unknown")))
 
     def _answered(self, reply: Reply, now: float) -> list[Effect]:
-        ask = self._asks.pop(reply.id, None) if reply.id is not None else None
-        if ask is None:
+        if reply.id is None or (ask := self._asks.get(reply.id)) is None or ask.stream is None:
             return []
+        del self._asks[reply.id]
         for call in self._calls.values():
             call.quiet_at = max(call.quiet_at, now + self._deadlines.request)
         match reply:
@@ -328,6 +322,9 @@ class Session:
         for ident, ask in self._asks.items():
             if ask.id == theirs and type(ask.id) is type(theirs):
                 del self._asks[ident]
+                if ask.stream is None:
+                    self.outlets.release(ident)
+                    return []
                 return [ToClient(ask.stream, methods.with_field(notification, "requestId", ident))]
         return []
 
@@ -337,14 +334,19 @@ class Session:
             refusal = UnknownMethod(f"the client did not declare {needed!r}", reason="capability_not_declared")
             return [ToUpstream(failure(question.id, refusal))]
         stream = self._stream_for_unattributed()
-        if stream is None:
-            if question.method == methods.PING:
-                return [ToUpstream(result(question.id, {}))]
-            return [ToUpstream(_unanswerable(question.id, "the client has no stream open that could carry a question"))]
+        if stream is None and question.method == methods.PING:
+            return [ToUpstream(result(question.id, {}))]
+        if stream is None and self._calls:
+            return [ToUpstream(_unanswerable(question.id, NO_STREAM))]
         self._ask_count += 1
-        self._asks[self._ask_count] = Ask(question.id, stream, now + self._deadlines.max_request)
-        self.due = min(self.due, now + self._deadlines.max_request)
-        return [ToClient(stream, Request(self._ask_count, question.method, question.params))]
+        max_at = now + (self._deadlines.unheard if stream is None else self._deadlines.max_request)
+        self._asks[self._ask_count] = Ask(question.id, stream, max_at)
+        self.due = min(self.due, max_at)
+        asked = Request(self._ask_count, question.method, question.params)
+        if stream is None:
+            self.outlets.hold(asked)
+            return []
+        return [ToClient(stream, asked)]
 
     def _stream_for_unattributed(self) -> StreamId | None:
         """Where a message goes that names no call: the only call's stream, a GET stream, the newest call's stream."""
@@ -382,6 +384,10 @@ class Session:
 
 
 _PHASED = frozenset({methods.INITIALIZE, methods.SHUTDOWN})
+
+
+def _lapsed(ask: Ask) -> str:
+    return NO_STREAM if ask.stream is None else "the client did not answer in time"
 
 
 def _unanswerable(ident: RequestId, why: str) -> Failure:

@@ -37,7 +37,7 @@ def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
     headers: Headers = [JSON]
     if wrong.retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, round(wrong.retry_after))))
-    return status, headers, encode(failure(None, wrong))
+    return status, headers, encode(failure(wrong.answers, wrong))
 
 
 def unauthorized() -> Refusal:

@@ -9,7 +9,7 @@ from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
 from app.gateway.live import LiveSession
 from app.protocol import methods
-from app.protocol.faults import InvalidRequest, ShuttingDown
+from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, UnknownSession
 from app.protocol.jsonrpc import Message, Request, read_all
 from app.protocol.revisions import Revision
 
@@ -38,18 +38,24 @@ async def _post(incoming: Incoming) -> None:
     text = await incoming.body()
     message = read_all(text)
     is_initialize = isinstance(message, Request) and message.method == methods.INITIALIZE
-    if not is_initialize or _MODERN_KEY in text:
-        # On initialize the version header is never judged: the version is being negotiated there.
-        _check_era(message, None if is_initialize else incoming.revision())
-    live = _session_of(incoming, message, is_initialize=is_initialize)
-    if not _wants_answer(message):
-        _tell(live, message)
-        await respond(incoming.send, 202, [*incoming.cors])
-        return
-    if incoming.gateway.is_draining:
-        raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-    response = incoming.response()
-    stream = live.ask(message, response, takes_json=takes_json, takes_stream=takes_stream)
+    try:
+        if not is_initialize or _MODERN_KEY in text:
+            # On initialize the version header is never judged: the version is being negotiated there.
+            _check_era(message, None if is_initialize else incoming.revision())
+        live = _session_of(incoming, message, is_initialize=is_initialize)
+        if not _wants_answer(message):
+            _tell(live, message)
+            await respond(incoming.send, 202, [*incoming.cors])
+            return
+        if incoming.gateway.is_draining:
+            raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
+        response = incoming.response()
+        stream = live.ask(message, response, takes_json=takes_json, takes_stream=takes_stream)
+    except GatewayFault as fault:
+        # An unknown session's answer is one and the same, whoever asks.
+        if isinstance(message, Request) and not isinstance(fault, UnknownSession):
+            fault.answers = message.id
+        raise
     await response.ready()
     if response.body is None:
         await _stream(incoming, live, stream, response)

@@ -214,7 +214,7 @@ class _Wire(Turns):
                 self._line.part()
             case _Stage.BODY:
                 self._cut_body(TOO_SLOW)
-            case _Stage.DEAF if self.cycle is not None and BODY_FAULT in self.cycle.scope["state"]:
+            case _Stage.DEAF if self.cycle is not None and BODY_FAULT in self.state():
                 self._answer_cut_body()
 
     # Refusing.
@@ -300,7 +300,7 @@ class _Wire(Turns):
     def _cut_body(self, fault: str) -> None:
         self._stage = _DEAF
         cycle = self.cycle
-        cycle.scope["state"][BODY_FAULT] = fault
+        self.state()[BODY_FAULT] = fault
         cycle.body = type(cycle.body)()
         cycle.more_body = cycle.keep_alive = cycle.waiting_for_100_continue = False
         cycle.message_event.set()
@@ -314,7 +314,7 @@ class _Wire(Turns):
         if self.is_waiting(self.cycle):
             self._line.due(self.limits.answer_seconds)
         elif not self.cycle.response_started:
-            self._fail_body(body_cut(self.cycle.scope["state"][BODY_FAULT], self.limits))
+            self._fail_body(body_cut(self.state()[BODY_FAULT], self.limits))
 
     # Offers to upgrade.
 

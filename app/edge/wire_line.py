@@ -26,11 +26,11 @@ _KEEP_ALIVE = (
 
 
 class Owner(Protocol):
-    def overdue(self) -> None:
-        """The time that `Line.due` gave is over."""
+    """Hears when the time that `Line.due` gave is over, and knows whether a client may still send what we won't read."""
 
-    def has_unread(self) -> bool:
-        """Whether the client may still be sending what we will not read."""
+    def overdue(self) -> None: ...
+
+    def has_unread(self) -> bool: ...
 
 
 class Line:

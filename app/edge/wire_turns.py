@@ -1,10 +1,11 @@
 """The requests of one connection: each becomes a task for the application when the one before it is answered."""
 
 import asyncio
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from uvicorn._types import ASGIVersions, HTTPScope
+from httptools import HttpRequestParser
+from uvicorn._types import ASGI3Application, ASGIVersions, HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.edge.wire_cycle import Cycle
@@ -14,6 +15,8 @@ from app.edge.wire_refusals import WireLimits, too_many_waiting
 class Turns(HttpToolsProtocol):
     limits: ClassVar[WireLimits]
 
+    app: ASGI3Application
+    parser: HttpRequestParser
     _asgi: ASGIVersions
     _overtaken: tuple[RequestResponseCycle, ...] = ()
     """Requests in flight when a later one was read: uvicorn forgets to tell them of a lost connection."""
@@ -46,6 +49,10 @@ class Turns(HttpToolsProtocol):
         task = self.loop.create_task(cycle.run_asgi(self.app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
+
+    def state(self) -> dict[str, Any]:
+        """Of the newest request, as the application sees it."""
+        return self.cycle.scope.setdefault("state", {})
 
     def is_answering(self) -> bool:
         cycles = (*self._overtaken, self.cycle) if self.cycle is not None else ()

@@ -46,6 +46,8 @@ class Link:
         """At once if the pipe takes it. A request that finds the queue full is answered so, and was not executed."""
         if self._is_over:
             return
+        if self._upstream.logs_payloads:
+            self._log_line("line to child", line(message))
         child = self._child
         if child is None:
             self._early.append(message)
@@ -91,6 +93,8 @@ class Link:
     # The child's side.
 
     def on_line(self, text: bytes) -> None:
+        if self._upstream.logs_payloads:
+            self._log_line("line from child", text)
         try:
             messages = read_all(text)
         except ClientFault as fault:
@@ -138,6 +142,9 @@ class Link:
         end = self._conversation.nonsense(self._loop.time())
         if end is not None:
             self.fail(end)
+
+    def _log_line(self, event: str, text: bytes) -> None:
+        log.info(event, extra={"server": self._upstream.name, "line": text.decode("utf-8", "replace")})
 
     # Life and time.
 

@@ -254,8 +254,7 @@ class LiveSession:
 
     def _hear(self, stream: Stream) -> None:
         self._core.outlets.unlisten(stream.ident)
-        for notification in self._core.outlets.listen(stream.ident):
-            stream.say(notification)
+        self._perform(self._core.hear(stream.ident, self._loop.time()))
 
     def _check_room(self) -> None:
         """A stream that nobody reads any more makes room for a new one, the oldest first."""

@@ -21,6 +21,8 @@ class UpstreamSettings:
     deadlines: Deadlines = field(default_factory=Deadlines)
     tolerance: Tolerance = field(default_factory=Tolerance)
     limits: ChildLimits = field(default_factory=ChildLimits)
+    logs_payloads: bool = False
+    """Whether every line to and from its children is logged, whole: for hunting a bug, and never left on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class GatewayFault(Exception):
         self.reason = reason or type(self).reason
         self.executed: Executed = executed
         self.retry_after = retry_after
+        self.answers: int | str | None = None
+        """The id of the request that is refused, where it could be read."""
         self.details: dict[str, object] = dict(details or {})
 
     def data(self) -> dict[str, object]:

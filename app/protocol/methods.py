@@ -158,8 +158,11 @@ def greeted_version(result: Raw) -> str:
 
 
 def with_version(result: Raw, version: str) -> Raw:
-    """The answer to `initialize` under another protocol version."""
-    fields = _fields.decode(result)
+    """The answer to `initialize` under another protocol version; one that is no object stays as it is."""
+    try:
+        fields = _fields.decode(result)
+    except DecodeError:
+        return result
     fields["protocolVersion"] = Raw(_encoder.encode(version))
     return Raw(_encoder.encode(fields))
 

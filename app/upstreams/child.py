@@ -222,12 +222,12 @@ class Child:
     # Reading.
 
     def _read(self, data: bytes) -> None:
-        framer, listener = self._framer, self._listener
-        oversized = framer.oversized
-        for line in framer.feed(data):
-            listener.on_line(line)
-        for _ in range(framer.oversized - oversized):
-            listener.on_oversize()
+        listener = self._listener
+        for line in self._framer.feed(data):
+            if line:
+                listener.on_line(line)
+            else:
+                listener.on_oversize()
 
 
 class _Nobody:

@@ -1,5 +1,7 @@
 """Bytes to lines, with a cap: one byte at a time or many lines at once, and what is too long never kept."""
 
+OVERSIZED = b""
+
 _SMALL = 4096
 _BLOCK = 65536
 
@@ -16,53 +18,58 @@ class LineFramer:
         self._skips = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that `data` completes, without their ends; blank ones are left out."""
+        """The lines that `data` completes, without their ends; blank ones are left out.
+
+        An empty line stands where one was discarded, an endless one as soon as it passes the cap.
+        """
         end = data.find(b"\n")
-        if end < 0:
-            self._keep(data)
-            return []
-        if end == len(data) - 1:
+        if end == len(data) - 1 and end >= 0:
             line = self._complete(data[:-1])
-            return [line] if line and not line.isspace() else []
+            return [] if line is None or line.isspace() else [line]
         *ends, rest = data.split(b"\n")
         lines = [self._complete(end) for end in ends]
-        if rest:
-            self._keep(rest)
-        return [line for line in lines if line and not line.isspace()]
+        if rest and not self._keep(rest):
+            lines.append(OVERSIZED)
+        return [line for line in lines if line is not None and not line.isspace()]
 
     def rest(self) -> bytes:
         """What came after the last line end; for when nothing more will come."""
-        return self._complete(b"").strip()
+        return (self._complete(b"") or b"").strip()
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes) -> bool:
+        """False where the frame has just become too long."""
         if self._skips:
-            return
+            return True
         self._size += len(data)
         if self._size > self._cap:
             self._discard()
             self._skips = True
-            return
+            return False
         if len(data) >= _SMALL:
             self._gather()
             self._parts.append(data)
-            return
+            return True
         # Kept one by one, small pieces would take many times their size.
         self._crumbs += data
         if len(self._crumbs) >= _BLOCK:
             self._gather()
+        return True
 
-    def _complete(self, end: bytes) -> bytes:
+    def _complete(self, end: bytes) -> bytes | None:
+        """None for a blank line, and for the end of one that was discarded before."""
         if self._skips:
             self._skips = False
-            return b""
+            return None
         if self._size + len(end) > self._cap:
             self._discard()
-            return b""
+            return OVERSIZED
         if self._size:
             self._gather()
             end = b"".join([*self._parts, end])
             self._forget()
-        return end[:-1] if end.endswith(b"\r") else end
+        if end.endswith(b"\r"):
+            end = end[:-1]
+        return end or None
 
     def _gather(self) -> None:
         if self._crumbs:
