@@ -26,7 +26,7 @@ _KEEP_ALIVE = (
 
 
 class Owner(Protocol):
-    """Hears when the time that `Line.due` gave is over, and knows whether a client may still send what we won't read."""
+    """Hears when the time that `Line.due` gave is over; knows whether the client may still send what we won't read."""
 
     def overdue(self) -> None: ...
 
