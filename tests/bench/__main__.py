@@ -1,0 +1,107 @@
+"""Viaduct beside its yardsticks, interleaved on one machine: calls a second, latency and CPU per call.
+
+    python -m tests.bench [--seconds N] [--rounds N] [--smoke]
+
+Compare ratios of one run only. `--smoke` is short and judges nothing but that every answer is right.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench import load
+from tests.support.client import Client
+from tests.support.gateway import ROOT, TOKEN, config, entry, serving, stage
+from tests.support.http import bounded
+
+CONNECTIONS = (1, 16, 64)
+
+
+@contextlib.contextmanager
+def yardstick(kind):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, str(ROOT / "tests/bench/yardsticks.py"), kind, str(port), "--", *stage()]
+    process = subprocess.Popen(command)
+    try:
+        for _ in range(500):
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            process.poll()
+            os.sched_yield()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.02)
+        yield process.pid, port, {}
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
+def viaduct():
+    with tempfile.TemporaryDirectory() as folder, serving(config({"stage": entry()}), Path(folder)) as gateway:
+        client = Client(gateway)
+        bounded(client.open())
+        headers = {"Authorization": f"Bearer {TOKEN}", "Mcp-Session-Id": client.session, "Accept": "*/*"}
+        yield gateway.pid, gateway.port, headers
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--smoke", action="store_true")
+    options = parser.parse_args()
+    seconds, rounds = (0.3, 1) if options.smoke else (options.seconds, options.rounds)
+    with contextlib.ExitStack() as stack:
+        targets = {
+            "bare uvicorn": stack.enter_context(yardstick("bare")),
+            "least bridge": stack.enter_context(yardstick("bridge")),
+            "viaduct": stack.enter_context(viaduct()),
+        }
+        wrong = measure(targets, seconds, rounds)
+    print(f"bench: {'every answer was right' if not wrong else f'{wrong} answers were wrong'}")
+    return 1 if wrong else 0
+
+
+def measure(targets, seconds, rounds):
+    wrong = 0
+    for connections in CONNECTIONS:
+        rows = {name: [] for name in targets}
+        for _ in range(rounds):
+            for name, (pid, port, headers) in targets.items():
+                before = cpu_seconds(pid)
+                row = asyncio.run(load.run(port, headers, connections, seconds))
+                row["cpu_us"] = round((cpu_seconds(pid) - before) / row["calls"] * 1e6)
+                rows[name].append(row)
+                wrong += row["wrong"]
+        report(connections, rows)
+    return wrong
+
+
+def report(connections, rows):
+    base = statistics.median(row["rps"] for row in rows["least bridge"])
+    for name, of_target in rows.items():
+        middle = {key: statistics.median(row[key] for row in of_target) for key in of_target[0]}
+        print(
+            f"{connections:3d} connections  {name:13s} {middle['rps']:8.0f} calls/s ({middle['rps'] / base:4.2f} of the"
+            f" bridge)  p50 {middle['p50_us']:6.0f} us  p99 {middle['p99_us']:6.0f} us  cpu {middle['cpu_us']:4.0f} us"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
