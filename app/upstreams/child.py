@@ -64,7 +64,7 @@ async def start(name: str, command: Command, limits: ChildLimits, listener: List
         # A loop that is cancelled half-way loses count of its descriptors, so it never is.
         await asyncio.shield(connecting)
     except asyncio.CancelledError:
-        connecting.add_done_callback(child.abandon)
+        child.abandon(connecting)
         raise
     child.watch()
     return child
@@ -104,12 +104,10 @@ class Child:
         """For `start`."""
         self._watch.start()
 
-    def abandon(self, _connected: asyncio.Task[None]) -> None:
+    def abandon(self, connecting: asyncio.Task[None]) -> None:
         """For `start`: nobody waits for this child any more, or wants to hear of it."""
         self._listener = _Nobody()
-        self.watch()
-        self.kill()
-        self._begin_stop()
+        self._stopping = self._loop.create_task(self._abandon(connecting), name=f"stop {self.name}")
 
     def write(self, line: bytes, key: int | None = None) -> bool:
         """At once if the pipe takes it, else into the queue; False where that is full or the child is gone.
@@ -193,12 +191,18 @@ class Child:
 
     def _begin_stop(self) -> asyncio.Task[None]:
         if self._stopping is None:
+            self._stdin.finish()
             self._stopping = self._loop.create_task(self._climb(), name=f"stop {self.name}")
         return self._stopping
 
+    async def _abandon(self, connecting: asyncio.Task[None]) -> None:
+        await connecting
+        self.watch()
+        self.kill()
+        await self._climb()
+
     async def _climb(self) -> None:
         limits = self._limits
-        self._stdin.finish()
         if not await _happens(self._exited, limits.close_seconds):
             self._signal_group(signal.SIGTERM)
             if not await _happens(self._exited, limits.term_seconds):
