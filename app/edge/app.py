@@ -78,7 +78,9 @@ class Viaduct:
             )
             await place.serve(incoming)
         except (GatewayFault, Refusal) as wrong:
-            log.info("refused", extra={"path": scope["path"], "method": scope["method"], "reason": _reason(wrong)})
+            # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
+            path = scope["path"] if scope["path"] in self._places else "unknown"
+            log.info("refused", extra={"path": path, "method": scope["method"], "reason": _reason(wrong)})
             status, headers, body = refused(wrong)
             await respond(send, status, [*headers, *cors], body)
 
