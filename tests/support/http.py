@@ -1,6 +1,7 @@
 """A small HTTP/1.1 client over asyncio streams: it sees every byte, and can behave badly on purpose."""
 
 import asyncio
+import contextlib
 import functools
 import json
 import socket
@@ -160,8 +161,10 @@ class Reply:
         self.writer.close()
 
     def drop(self) -> None:
-        """Break the connection, without a word."""
+        """Break the connection, without a word and at once."""
         _open.pop(self.writer, None)
+        with contextlib.suppress(OSError):
+            self.writer.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
         self.writer.transport.abort()
 
     async def _chunk(self) -> bytes:
