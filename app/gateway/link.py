@@ -52,7 +52,8 @@ class Link:
         if child is None:
             self._early.append(message)
         elif isinstance(message, Request):
-            if not child.write(line(message), message.id if isinstance(message.id, int) else None):
+            taken = child.write(line(message), message.id if isinstance(message.id, int) else None)
+            if not taken and not child.is_ending:  # An ending child's exit answers all that it owes.
                 fault = Overloaded("the server does not read its input; its queue is full", reason="queue")
                 self._receive(failure(message.id, fault))
         elif not child.write(line(message)):

@@ -116,6 +116,11 @@ class Child:
         """
         return self._status is None and self._stdin.write(line, key)
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, or is being stopped: either way its exit is still to be reported, or has been."""
+        return self._status is not None or self._stopping is not None
+
     def withdraw(self, key: int) -> bool:
         return self._stdin.withdraw(key)
 

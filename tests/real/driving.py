@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.real.installed import Client, Json
 
-DRIVER_SECONDS = 90.0
+DRIVER_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
