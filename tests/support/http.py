@@ -132,16 +132,18 @@ class Reply:
 
     async def next_event(self, seconds: float = PATIENCE) -> Event:
         """The next one that is no comment."""
-        while True:
-            event = await self.anything(seconds)
-            if event.comment is None:
-                return event
+        async with asyncio.timeout(seconds):
+            while True:
+                event = await self.anything()
+                if event.comment is None:
+                    return event
 
     async def next_message(self, seconds: float = PATIENCE) -> Any:
-        while True:
-            event = await self.next_event(seconds)
-            if event.data:
-                return event.message
+        async with asyncio.timeout(seconds):
+            while True:
+                event = await self.next_event()
+                if event.data:
+                    return event.message
 
     async def events(self) -> AsyncIterator[Event]:
         """Events and comments as they come, until the stream ends."""
