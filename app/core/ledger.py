@@ -3,7 +3,8 @@
 from msgspec import Struct
 
 from app.core.effects import StreamId
-from app.protocol.jsonrpc import RequestId
+from app.protocol.faults import Unavailable
+from app.protocol.jsonrpc import Failure, RequestId, failure
 
 
 class Call(Struct):
@@ -24,3 +25,10 @@ class Ask(Struct):
     stream: StreamId | None
     """None until there is one that can carry it."""
     max_at: float
+
+
+def unanswered(ask: Ask) -> Failure:
+    """What the server is told of a question that its client did not answer, or could not be asked."""
+    no_stream = "the client has no stream open that could carry a question"
+    why = no_stream if ask.stream is None else "the client did not answer in time"
+    return failure(ask.id, Unavailable(why, reason="client_unreachable"))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
-from app.core.ledger import Ask, Call
+from app.core.ledger import Ask, Call, unanswered
 from app.core.outlets import Outlets
 from app.protocol import methods
 from app.protocol.faults import (
@@ -35,7 +35,6 @@ from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request,
 from app.protocol.revisions import ASSUMED, Revision, negotiated
 
 UNKNOWN_METHOD = -32601
-NO_STREAM = "the client has no stream open that could carry a question"
 FOREVER = float("inf")
 
 
@@ -93,27 +92,35 @@ class Session:
             InvalidRequest: not in this phase; nothing has happened.
             Overloaded: too many calls are in flight.
         """
-        if self.phase is not Phase.OPEN or request.method in _PHASED:
-            self._step(request)
         if len(self._calls) >= self._calls_max:
-            raise Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)
+            raise _too_many()
+        if self.phase is not Phase.OPEN or request.method in _PHASED:
+            self._step(request, now)
         return self._forward(request, stream, now)
 
     def ask_all(self, batch: Sequence[Message], stream: StreamId, now: float) -> list[Effect]:
-        """The members of a batch, in their order."""
-        if any(isinstance(message, Request) and message.method == methods.INITIALIZE for message in batch):
-            raise InvalidRequest("initialize must not be part of a batch")
+        """The members of a batch, in their order: all of them or, as `ask` raises, none."""
+        requests = [message for message in batch if isinstance(message, Request)]
+        if any(request.method in _PHASED for request in requests):
+            raise InvalidRequest("initialize and shutdown must not be part of a batch")
+        if len(self._calls) + len(requests) > self._calls_max:
+            raise _too_many()
+        if requests and self.phase is not Phase.OPEN:
+            self._step(requests[0], now)
+        self.outlets.owe(stream)  # A last word that is settled last, for one member may cancel another.
         effects: list[Effect] = []
         for message in batch:
             match message:
                 case Request():
-                    effects += self.ask(message, stream, now)
+                    effects += self._forward(message, stream, now)
                 case Notification() | Result() | Failure():
                     effects += self.tell(message, now)
-        return effects
+        return [*effects, *self._settle(stream)]
 
     def tell(self, message: Notification | Reply, now: float) -> list[Effect]:
         """The client says something that needs no answer."""
+        if self.phase is Phase.ENDED:
+            return []
         match message:
             case Notification():
                 return self._told(message)
@@ -122,6 +129,8 @@ class Session:
 
     def hear(self, stream: StreamId, now: float) -> list[Effect]:
         """The client can hear on `stream`; what has been waiting for that is said there now."""
+        if self.phase is Phase.ENDED:
+            return []
         said = self.outlets.listen(stream)
         for message in said:
             if isinstance(message, Request):
@@ -138,6 +147,8 @@ class Session:
 
     def deliver(self, message: Message, now: float) -> list[Effect]:
         """The server said `message`; requests of ours are known by our ids."""
+        if self.phase is Phase.ENDED:
+            return []
         match message:
             case Result() | Failure():
                 return self._replied(message, now)
@@ -167,15 +178,13 @@ class Session:
         effects: list[Effect] = [BeginStream(stream) for stream in self.outlets.begin_due(now)]
         if now >= self._grace_at:
             return [*effects, *self.close("shutdown")]
+        for question, ask in list(self._asks.items()):
+            if ask.max_at <= now:
+                self._close_question(question, ask, now)
+                effects.append(ToUpstream(unanswered(ask)))
         for ident, call in list(self._calls.items()):
             if self._expires_at(call) <= now:
                 effects += self._expired(ident, call, withdraw)
-        for question, ask in list(self._asks.items()):
-            if ask.max_at <= now:
-                del self._asks[question]
-                if ask.stream is None:
-                    self.outlets.release(question)
-                effects.append(ToUpstream(_unanswerable(ask.id, _lapsed(ask))))
         expiries = [self._expires_at(call) for call in self._calls.values()]
         lapses = [ask.max_at for ask in self._asks.values()]
         self.due = min((self.outlets.due, self._grace_at, *expiries, *lapses))
@@ -183,7 +192,7 @@ class Session:
 
     # The client's side, in detail.
 
-    def _step(self, request: Request) -> None:
+    def _step(self, request: Request, now: float) -> None:
         match (self.phase, request.method):
             case (Phase.NEW, methods.INITIALIZE):
                 said = methods.greeting(request)
@@ -196,8 +205,11 @@ class Session:
                 raise InvalidRequest("the first request of a session is initialize")
             case (Phase.CLOSING | Phase.ENDED, _):
                 raise InvalidRequest("this session is shutting down; open a new one")
+            case (Phase.GREETING, methods.SHUTDOWN):
+                raise InvalidRequest("the server has not answered initialize yet; end the session without a shutdown")
             case (_, methods.SHUTDOWN):
                 self.phase = Phase.CLOSING
+                self._end_at(now + self._deadlines.request + self._deadlines.shutdown_grace)
             case _:
                 pass
 
@@ -239,6 +251,8 @@ class Session:
         for ident, call in reversed(self._calls.items()):
             if call.id == cancelled and type(call.id) is type(cancelled) and call.method != methods.INITIALIZE:
                 del self._calls[ident]
+                if self._unhold(ident):
+                    return self._unanswer(call)
                 told = self._upstream(methods.with_field(notification, "requestId", ident))
                 return [*told, *self._unanswer(call)]
         return []
@@ -246,15 +260,13 @@ class Session:
     def _unanswer(self, call: Call) -> list[Effect]:
         """A cancelled request gets no answer, unless its client takes nothing but an answer."""
         if self.outlets.can_stream(call.stream):
-            return self._settle(call)
+            return self._settle(call.stream)
         return self._answer(call, failure(call.id, Cancelled("cancelled by the client", executed="unknown")))
 
     def _answered(self, reply: Reply, now: float) -> list[Effect]:
         if reply.id is None or (ask := self._asks.get(reply.id)) is None or ask.stream is None:
             return []
-        del self._asks[reply.id]
-        for call in self._calls.values():
-            call.quiet_at = max(call.quiet_at, now + self._deadlines.request)
+        self._close_question(reply.id, ask, now)
         match reply:
             case Result():
                 return [ToUpstream(Result(ask.id, reply.result))]
@@ -278,8 +290,7 @@ class Session:
 
     def _stepped(self, call: Call, reply: Reply, now: float) -> list[Effect]:
         if call.method == methods.SHUTDOWN:
-            self._grace_at = now + self._deadlines.shutdown_grace
-            self.due = min(self.due, self._grace_at)
+            self._end_at(now + self._deadlines.shutdown_grace)
             if isinstance(reply, Failure) and methods.error_code(reply.error) == UNKNOWN_METHOD:
                 reply = result(call.id, {})
             return self._answer(call, reply)
@@ -298,13 +309,16 @@ class Session:
             case methods.PROGRESS:
                 return self._progressed(notification, now)
             case methods.CANCELLED:
-                return self._withdrawn(notification)
+                return self._withdrawn(notification, now)
             case _:
-                stream = self._stream_for_unattributed()
-                if stream is None:
-                    self.outlets.wait(notification)
-                    return []
-                return [ToClient(stream, notification)]
+                return self._announced(notification)
+
+    def _announced(self, notification: Notification) -> list[Effect]:
+        stream = self._stream_for_unattributed()
+        if stream is None:
+            self.outlets.wait(notification)
+            return []
+        return [ToClient(stream, notification)]
 
     def _progressed(self, notification: Notification, now: float) -> list[Effect]:
         token = methods.reported_token(notification)
@@ -316,16 +330,16 @@ class Session:
             return []
         return [ToClient(call.stream, methods.with_field(notification, "progressToken", call.token))]
 
-    def _withdrawn(self, notification: Notification) -> list[Effect]:
-        """The server takes a question back."""
+    def _withdrawn(self, notification: Notification, now: float) -> list[Effect]:
+        """The server takes a question back; the stream that carried it may have ended since."""
         theirs = methods.cancelled_id(notification)
         for ident, ask in self._asks.items():
             if ask.id == theirs and type(ask.id) is type(theirs):
-                del self._asks[ident]
+                self._close_question(ident, ask, now)
                 if ask.stream is None:
-                    self.outlets.release(ident)
                     return []
-                return [ToClient(ask.stream, methods.with_field(notification, "requestId", ident))]
+                told = methods.with_field(notification, "requestId", ident)
+                return [ToClient(ask.stream, told)] if self.outlets.can_stream(ask.stream) else self._announced(told)
         return []
 
     def _asked(self, question: Request, now: float) -> list[Effect]:
@@ -337,7 +351,7 @@ class Session:
         if stream is None and question.method == methods.PING:
             return [ToUpstream(result(question.id, {}))]
         if stream is None and self._calls:
-            return [ToUpstream(_unanswerable(question.id, NO_STREAM))]
+            return [ToUpstream(unanswered(Ask(question.id, None, now)))]
         self._ask_count += 1
         max_at = now + (self._deadlines.unheard if stream is None else self._deadlines.max_request)
         self._asks[self._ask_count] = Ask(question.id, stream, max_at)
@@ -363,12 +377,22 @@ class Session:
             return call.max_at
         return min(call.quiet_at, call.max_at)
 
+    def _close_question(self, ident: RequestId, ask: Ask, now: float) -> None:
+        """Every call has the time of a fresh one again, for any of them may have waited for the answer."""
+        del self._asks[ident]
+        if ask.stream is None:
+            self.outlets.release(ident)
+        fresh = now + self._deadlines.request
+        for call in self._calls.values():
+            call.quiet_at = max(call.quiet_at, fresh)
+        self.due = min(self.due, fresh)
+
     def _expired(self, ident: int, call: Call, withdraw: Callable[[int], bool]) -> list[Effect]:
         if call.method == methods.INITIALIZE:
             call.quiet_at = call.max_at = FOREVER
             return [Overdue()]
         del self._calls[ident]
-        unsent = withdraw(ident)
+        unsent = self._unhold(ident) or withdraw(ident)
         fault = TimedOut(f"no answer to {call.method!r} in time", executed="no" if unsent else "unknown")
         told: list[Effect] = []
         if not unsent:
@@ -376,19 +400,25 @@ class Session:
             told = [*self._upstream(gone), Doubt()]
         return [*told, *self._answer(call, failure(call.id, fault))]
 
-    def _answer(self, call: Call, reply: Reply) -> list[Effect]:
-        return [ToClient(call.stream, reply), *self._settle(call)]
+    def _unhold(self, ident: int) -> bool:
+        """The request shall not be sent any more; False where it was."""
+        before = len(self._held)
+        self._held = [held for held in self._held if not (isinstance(held, Request) and held.id == ident)]
+        return len(self._held) < before
 
-    def _settle(self, call: Call) -> list[Effect]:
-        return [EndStream(call.stream)] if self.outlets.settle(call.stream) else []
+    def _answer(self, call: Call, reply: Reply) -> list[Effect]:
+        return [ToClient(call.stream, reply), *self._settle(call.stream)]
+
+    def _settle(self, stream: StreamId) -> list[Effect]:
+        return [EndStream(stream)] if self.outlets.settle(stream) else []
+
+    def _end_at(self, then: float) -> None:
+        self._grace_at = then
+        self.due = min(self.due, then)
 
 
 _PHASED = frozenset({methods.INITIALIZE, methods.SHUTDOWN})
 
 
-def _lapsed(ask: Ask) -> str:
-    return NO_STREAM if ask.stream is None else "the client did not answer in time"
-
-
-def _unanswerable(ident: RequestId, why: str) -> Failure:
-    return failure(ident, Unavailable(why, reason="client_unreachable"))
+def _too_many() -> Overloaded:
+    return Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)

@@ -78,7 +78,8 @@ class Response:
     async def ready(self) -> None:
         """Until it is known which form the response has."""
         if self.body is None and not self.has_begun and not self._is_over:
-            await self._wait(None)
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
 
     async def write(
         self, receive: Receive, send: Send, headers: Headers, *, keep_alive: float, close_after: float | None
@@ -135,18 +136,17 @@ class Response:
     def _wake(self) -> None:
         _settle(self._waiter, woken=True)
 
-    async def _wait(self, seconds: float | None) -> bool:
+    async def _wait(self, seconds: float) -> bool:
         """Until there is something to do; False where the time was up first."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiter = waiter
-        timer = None if seconds is None else loop.call_later(seconds, _expire, waiter)
+        timer = loop.call_later(seconds, _expire, waiter)
         try:
             return await waiter
         finally:
             self._waiter = None
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
 
 
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")

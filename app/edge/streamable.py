@@ -11,7 +11,6 @@ from app.gateway.live import LiveSession
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, UnknownSession
 from app.protocol.jsonrpc import Message, Request, read_all
-from app.protocol.revisions import Revision
 
 METHODS = b"POST, GET, DELETE, OPTIONS"
 _MODERN_KEY = b"io.modelcontextprotocol/protocolVersion"
@@ -39,9 +38,11 @@ async def _post(incoming: Incoming) -> None:
     message = read_all(text)
     is_initialize = isinstance(message, Request) and message.method == methods.INITIALIZE
     try:
-        if not is_initialize or _MODERN_KEY in text:
-            # On initialize the version header is never judged: the version is being negotiated there.
-            _check_era(message, None if is_initialize else incoming.revision())
+        # On initialize the version header is never judged: the version is being negotiated there.
+        named = None if is_initialize else incoming.revision()
+        if (named is not None and named.modern) or (_MODERN_KEY in text and _names_version(message)):
+            # So that their clients fall back to a handshake, until there is an edge for them.
+            raise InvalidRequest("stateless requests are not served here; open a session with initialize")
         live = _session_of(incoming, message, is_initialize=is_initialize)
         if not _wants_answer(message):
             _tell(live, message)
@@ -102,6 +103,8 @@ async def _stream(incoming: Incoming, live: LiveSession, stream: int, response: 
 
 
 def _session_of(incoming: Incoming, message: Message | list[Message], *, is_initialize: bool) -> LiveSession:
+    if isinstance(message, list) and not message:
+        raise InvalidRequest("a batch must not be empty")
     ident = incoming.head.text(SESSION_ID)
     gateway, upstream, owner = incoming.gateway, incoming.upstream, incoming.principal.key
     if ident is not None:
@@ -121,12 +124,8 @@ def _session_of(incoming: Incoming, message: Message | list[Message], *, is_init
     return gateway.implicit(upstream, owner, None if revision is None else revision.date)
 
 
-def _check_era(message: Message | list[Message], named: Revision | None) -> None:
-    """Until there is an edge for stateless requests they are refused, so that clients fall back to a handshake."""
-    if isinstance(message, list) and not message:
-        raise InvalidRequest("a batch must not be empty")
-    if (named is not None and named.modern) or (isinstance(message, Request) and methods.names_version(message)):
-        raise InvalidRequest("stateless requests are not served here; open a session with initialize")
+def _names_version(message: Message | list[Message]) -> bool:
+    return isinstance(message, Request) and methods.names_version(message)
 
 
 def _is_initialize(message: Message) -> bool:
