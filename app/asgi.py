@@ -12,7 +12,7 @@ from app.auth.tokens import Entry, StaticTokens
 from app.config import Config, named_by, open_logs
 from app.config.tree import Server, Token
 from app.core.conversation import Tolerance
-from app.core.session import Deadlines
+from app.core.deadlines import Deadlines
 from app.edge.app import Viaduct
 from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, StreamSettings

@@ -1,9 +1,11 @@
-"""What a session writes down of its calls and of the questions to its client, until they are settled."""
+"""What a session writes down of its calls and of the questions to its client, until they are settled,
+and the last words of our own that settle them.
+"""
 
 from msgspec import Struct
 
 from app.core.effects import StreamId
-from app.protocol.faults import Unavailable
+from app.protocol.faults import Cancelled, Overloaded, Unavailable
 from app.protocol.jsonrpc import Failure, RequestId, failure
 
 
@@ -25,6 +27,15 @@ class Ask(Struct):
     stream: StreamId | None
     """None until there is one that can carry it."""
     max_at: float
+
+
+def too_many() -> Overloaded:
+    return Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)
+
+
+def cancelled(call: Call) -> Failure:
+    """For a client that takes nothing but an answer."""
+    return failure(call.id, Cancelled("cancelled by the client", executed="unknown"))
 
 
 def unanswered(ask: Ask) -> Failure:

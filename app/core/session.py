@@ -14,23 +14,14 @@ I/O and reads no clock: each method takes one thing that happened and returns wh
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from app.core.deadlines import Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
-from app.core.ledger import Ask, Call, unanswered
+from app.core.ledger import Ask, Call, cancelled, too_many, unanswered
 from app.core.outlets import Outlets
 from app.protocol import methods
-from app.protocol.faults import (
-    Cancelled,
-    GatewayFault,
-    InvalidRequest,
-    Overloaded,
-    ShuttingDown,
-    TimedOut,
-    Unavailable,
-    UnknownMethod,
-)
+from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, TimedOut, Unavailable, UnknownMethod
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
 from app.protocol.revisions import ASSUMED, Revision, negotiated
 
@@ -44,19 +35,6 @@ class Phase(Enum):
     OPEN = auto()
     CLOSING = auto()
     ENDED = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """In seconds. `request` starts anew with every sign of progress, `max_request` does not."""
-
-    start: float = 60.0
-    request: float = 60.0
-    max_request: float = 600.0
-    stream_after: float = 0.25
-    shutdown_grace: float = 5.0
-    unheard: float = 5.0
-    """What a client has to open a stream that can carry a question."""
 
 
 class Session:
@@ -93,7 +71,7 @@ class Session:
             Overloaded: too many calls are in flight.
         """
         if len(self._calls) >= self._calls_max:
-            raise _too_many()
+            raise too_many()
         if self.phase is not Phase.OPEN or request.method in _PHASED:
             self._step(request, now)
         return self._forward(request, stream, now)
@@ -104,7 +82,7 @@ class Session:
         if any(request.method in _PHASED for request in requests):
             raise InvalidRequest("initialize and shutdown must not be part of a batch")
         if len(self._calls) + len(requests) > self._calls_max:
-            raise _too_many()
+            raise too_many()
         if requests and self.phase is not Phase.OPEN:
             self._step(requests[0], now)
         self.outlets.owe(stream)  # A last word that is settled last, for one member may cancel another.
@@ -247,9 +225,9 @@ class Session:
 
     def _cancelled(self, notification: Notification) -> list[Effect]:
         """The newest of several with one id; `initialize` cannot be cancelled (2025-11-25, basic/utilities)."""
-        cancelled = methods.cancelled_id(notification)
+        theirs = methods.cancelled_id(notification)
         for ident, call in reversed(self._calls.items()):
-            if call.id == cancelled and type(call.id) is type(cancelled) and call.method != methods.INITIALIZE:
+            if call.id == theirs and type(call.id) is type(theirs) and call.method != methods.INITIALIZE:
                 del self._calls[ident]
                 if self._unhold(ident):
                     return self._unanswer(call)
@@ -261,7 +239,7 @@ class Session:
         """A cancelled request gets no answer, unless its client takes nothing but an answer."""
         if self.outlets.can_stream(call.stream):
             return self._settle(call.stream)
-        return self._answer(call, failure(call.id, Cancelled("cancelled by the client", executed="unknown")))
+        return self._answer(call, cancelled(call))
 
     def _answered(self, reply: Reply, now: float) -> list[Effect]:
         if reply.id is None or (ask := self._asks.get(reply.id)) is None or ask.stream is None:
@@ -418,7 +396,3 @@ class Session:
 
 
 _PHASED = frozenset({methods.INITIALIZE, methods.SHUTDOWN})
-
-
-def _too_many() -> Overloaded:
-    return Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)

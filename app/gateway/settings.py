@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.core.conversation import Tolerance
-from app.core.session import Deadlines
+from app.core.deadlines import Deadlines
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 

@@ -5,8 +5,9 @@ from itertools import count
 import pytest
 from msgspec import Raw
 
+from app.core.deadlines import Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, ToClient, ToUpstream
-from app.core.session import Deadlines, Phase, Session
+from app.core.session import Phase, Session
 from app.protocol import methods
 from app.protocol.faults import Exited, InvalidRequest, Overloaded
 from app.protocol.jsonrpc import Failure, Notification, Request, Result, payload
