@@ -104,8 +104,9 @@ class Viaduct:
             await respond(send, 204, [(b"allow", place.allow), *cors, *(preflight(place.allow) if cors else [])])
         elif method not in ("GET", "HEAD"):
             raise not_allowed(place.allow, "ask with GET")
-        elif place.asks_ready and self.gateway.is_draining:
-            await respond(send, 503, [JSON, (b"retry-after", b"5"), *cors], b'{"status":"draining"}')
+        elif place.asks_ready and not self.gateway.is_ready:
+            status = b'{"status":"draining"}' if self.gateway.is_draining else b'{"status":"no server can be started"}'
+            await respond(send, 503, [JSON, (b"retry-after", b"5"), *cors], status)
         else:
             await respond(send, 200, [JSON, *cors], b'{"status":"ready"}' if place.asks_ready else b'{"status":"ok"}')
 

@@ -12,9 +12,10 @@ from app.gateway.settings import GatewaySettings, UpstreamSettings
 from app.gateway.stream import Outlet
 from app.gateway.tasks import Tasks
 from app.protocol import methods
-from app.protocol.faults import Overloaded, ShuttingDown, UnknownSession
+from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
 from app.protocol.jsonrpc import Notification, Request, payload
 from app.protocol.revisions import NEWEST_HANDSHAKE
+from app.upstreams.command import resolve
 
 log = logging.getLogger("viaduct.session")
 
@@ -61,6 +62,11 @@ class Gateway:
         except TimeoutError:
             log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
         await self.stop()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a new session would be taken, and at least one server could be started for it."""
+        return not self.is_draining and any(_can_start(upstream) for upstream in self.upstreams.values())
 
     def hurry(self) -> None:
         """There is no time left: stop waiting, and kill what would be stopped."""
@@ -174,6 +180,14 @@ class Gateway:
             elif now - live.used_at > limits.idle_seconds and not live.is_live:
                 live.close("idle")
         self._arm_sweep()
+
+
+def _can_start(upstream: UpstreamSettings) -> bool:
+    try:
+        resolve(upstream.command)
+    except Unavailable:
+        return False
+    return True
 
 
 class Unheard(Outlet):

@@ -126,8 +126,7 @@ class Child:
 
     def pause_reading(self) -> None:
         """Let the child wait until somebody has room for what it says; its end is heard all the same."""
-        if self._status is None:
-            self._stdout.pause()
+        self._stdout.pause()
 
     def resume_reading(self) -> None:
         self._stdout.resume()
@@ -156,7 +155,6 @@ class Child:
         self._status = status
         self._exited.set()
         if self._stdout.is_open:
-            self._stdout.resume()
             self._linger = self._loop.call_later(_LINGER_SECONDS, self._finish)
         else:
             self._finish()
