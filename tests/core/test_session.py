@@ -10,7 +10,7 @@ from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overd
 from app.core.session import Phase, Session
 from app.protocol import methods
 from app.protocol.faults import Exited, InvalidRequest, Overloaded
-from app.protocol.jsonrpc import Failure, Notification, Request, Result, payload
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
 from app.protocol.revisions import NEWEST_HANDSHAKE
 
 LIMITS = Deadlines(start=10, request=60, max_request=600, stream_after=0.25, shutdown_grace=5)
@@ -230,7 +230,7 @@ def test_a_silent_call_times_out_and_the_server_is_told(session: Session) -> Non
         case [ToUpstream(Notification(methods.CANCELLED, told)), Doubt(), ToClient(2, Failure(1, error)), EndStream(2)]:
             assert methods.error_code(error) == -31003
             assert b'"executed":"unknown"' in bytes(error)
-            assert b'"requestId":101' in bytes(told)
+            assert told == raw('{"requestId":101,"reason":"timed out at the gateway"}')
         case _:
             pytest.fail(repr(effects))
 
@@ -310,7 +310,7 @@ def test_too_many_calls_are_refused_and_nothing_happens() -> None:
 
 def test_a_batch_ends_its_stream_with_its_last_answer(session: Session) -> None:
     post(session, 2)
-    batch = [call(1), Notification("notifications/x"), call(2)]
+    batch: list[Message] = [call(1), Notification("notifications/x"), call(2)]
     assert session.ask_all(batch, 2, 0) == [ours(101), ToUpstream(Notification("notifications/x")), ours(102)]
     assert session.deliver(Result(102, raw("{}")), 1) == [ToClient(2, Result(2, raw("{}")))]
     assert session.deliver(Result(101, raw("{}")), 1) == [ToClient(2, Result(1, raw("{}"))), EndStream(2)]
@@ -319,3 +319,298 @@ def test_a_batch_ends_its_stream_with_its_last_answer(session: Session) -> None:
 def test_initialize_in_a_batch_is_refused(new: Session) -> None:
     with pytest.raises(InvalidRequest):
         new.ask_all([Request(0, "initialize", GREETING)], 1, 0)
+
+
+# What is refused has changed nothing.
+
+
+def test_a_refused_shutdown_leaves_the_session_open() -> None:
+    session = Session(LIMITS, count(100), calls_max=1)
+    ask(session, Request(0, "initialize", GREETING), 1)
+    session.deliver(Result(100, GREETED), 0.0)
+    ask(session, call(1), 2)
+    with pytest.raises(Overloaded):
+        ask(session, Request(2, "shutdown"), 3)
+    session.deliver(Result(101, raw("{}")), 1)
+    assert ask(session, call(3), 4) == [ours(102)]
+
+
+def test_shutdown_before_the_server_has_answered_initialize_is_refused(new: Session) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    with pytest.raises(InvalidRequest):
+        ask(new, Request(1, "shutdown"), 2)
+    new.deliver(Result(100, GREETED), 1)
+    assert ask(new, call(2), 3) == [ours(101)]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [call(1), call(2), call(3)],
+        [Notification("notifications/x"), call(1), Request(2, "shutdown")],
+        [call(1), Request(2, "initialize", GREETING)],
+    ],
+    ids=["too many", "a shutdown", "an initialize"],
+)
+def test_a_batch_is_accepted_whole_or_not_at_all(batch: list[Message]) -> None:
+    session = Session(LIMITS, count(100), calls_max=2)
+    ask(session, Request(0, "initialize", GREETING), 1)
+    session.deliver(Result(100, GREETED), 0.0)
+    post(session, 2)
+    with pytest.raises((InvalidRequest, Overloaded)):
+        session.ask_all(batch, 2, 0)
+    session.outlets.drop(2)
+    assert not session.is_busy
+    assert ask(session, call(7), 3) == [ours(101)]
+
+
+def test_a_batch_before_initialize_leaves_nothing_behind(new: Session) -> None:
+    post(new, 1)
+    with pytest.raises(InvalidRequest):
+        new.ask_all([Notification("notifications/x"), call(1)], 1, 0)
+    ask(new, Request(0, "initialize", GREETING), 2)
+    assert new.deliver(Result(100, GREETED), 1) == [ToClient(2, Result(0, GREETED)), EndStream(2)]
+
+
+def test_a_batch_after_shutdown_is_refused_with_the_exit_that_is_in_it(session: Session) -> None:
+    ask(session, Request(5, "shutdown"), 2)
+    session.deliver(Result(101, raw("{}")), 1)
+    post(session, 3)
+    with pytest.raises(InvalidRequest):
+        session.ask_all([Notification("notifications/exit"), call(1)], 3, 1)
+    assert session.phase is Phase.CLOSING
+
+
+def test_a_batch_that_cancels_its_first_member_still_answers_the_others(session: Session) -> None:
+    post(session, 2)
+    batch: list[Message] = [call(1), Notification(methods.CANCELLED, raw('{"requestId":1}')), call(2)]
+    told = Notification(methods.CANCELLED, raw('{"requestId":101}'))
+    assert session.ask_all(batch, 2, 0) == [ours(101), ToUpstream(told), ours(102)]
+    assert session.deliver(Result(102, raw("{}")), 1) == [ToClient(2, Result(2, raw("{}"))), EndStream(2)]
+
+
+def test_a_batch_that_cancels_all_of_itself_ends_at_once(session: Session) -> None:
+    post(session, 2)
+    batch: list[Message] = [call(1), Notification(methods.CANCELLED, raw('{"requestId":1}'))]
+    assert session.ask_all(batch, 2, 0)[-1] == EndStream(2)
+    assert not session.is_busy
+
+
+# Before the server has answered initialize.
+
+
+def test_what_was_held_and_cancelled_is_never_sent(new: Session) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    ask(new, call(1), 2)
+    assert new.tell(Notification(methods.CANCELLED, raw('{"requestId":1}')), 0.1) == [EndStream(2)]
+    assert new.deliver(Result(100, GREETED), 1) == [ToClient(1, Result(0, GREETED)), EndStream(1)]
+
+
+def test_what_was_held_too_long_is_never_sent_and_throws_no_doubt_on_the_server() -> None:
+    session = Session(Deadlines(start=300, request=60, stream_after=0.25), count(100))
+    ask(session, Request(0, "initialize", GREETING), 1)
+    ask(session, call(1), 2)
+    session.tick(0.25, never)
+    match session.tick(60, never):
+        case [ToClient(2, Failure(1, error)), EndStream(2)]:
+            assert b'"executed":"no"' in bytes(error)
+        case other:
+            pytest.fail(repr(other))
+    assert session.deliver(Result(100, GREETED), 61)[2:] == []
+
+
+def test_a_session_that_is_lost_early_fails_what_it_held(new: Session) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    ask(new, call(1), 2)
+    effects = new.lost(Exited("gone"), "exited")
+    assert [type(effect) for effect in effects] == [ToClient, EndStream, ToClient, EndStream, Ended]
+
+
+@pytest.mark.parametrize(
+    ("answered", "date"), [("2024-11-05", "2024-11-05"), ("2026-07-28", "2024-11-05"), ("soon", "2024-11-05")]
+)
+def test_the_servers_version_is_the_sessions(new: Session, answered: str, date: str) -> None:
+    ask(new, Request(0, "initialize", GREETING), 1)
+    assert new.revision == NEWEST_HANDSHAKE
+    new.deliver(Result(100, payload({"protocolVersion": answered})), 1)
+    assert new.revision.date == date
+
+
+# Where it goes.
+
+
+def test_a_servers_error_passes_byte_for_byte(session: Session) -> None:
+    ask(session, call(1), 2)
+    error = raw('{ "code":-32602, "data":1.0 }')
+    assert session.deliver(Failure(101, error), 1) == [ToClient(2, Failure(1, error)), EndStream(2)]
+
+
+def test_news_goes_to_the_only_call_else_to_a_get_stream_else_to_the_newest_call(session: Session) -> None:
+    news = Notification("notifications/tools/list_changed")
+    ask(session, call(1), 2)
+    assert session.deliver(news, 0) == [ToClient(2, news)]
+    ask(session, call(2), 3)
+    ask(session, call(3), 4, can_stream=False)
+    assert session.deliver(news, 0) == [ToClient(3, news)]
+    session.hear(9, 0)
+    assert session.deliver(news, 0) == [ToClient(9, news)]
+
+
+def test_the_only_call_is_passed_over_where_its_client_takes_json_only(session: Session) -> None:
+    ask(session, call(1), 2, can_stream=False)
+    session.hear(9, 0)
+    assert session.deliver(Request(5, "roots/list"), 0) == [ToClient(9, Request(1, "roots/list"))]
+
+
+def test_exit_without_shutdown_is_the_servers_own_affair(session: Session) -> None:
+    note = Notification("notifications/exit")
+    assert session.tell(note, 0) == [ToUpstream(note)]
+    assert session.phase is Phase.OPEN
+
+
+# Questions.
+
+
+def test_a_question_that_nobody_can_hear_yet_is_said_on_the_next_get_stream(session: Session) -> None:
+    assert session.deliver(Request("q", "roots/list"), 1) == []
+    assert session.tick(1, never) == []
+    assert session.due == 6
+    assert session.tell(Result(1, raw("{}")), 2) == []
+    assert session.hear(9, 2) == [ToClient(9, Request(1, "roots/list"))]
+    assert session.tick(6, never) == []
+    assert session.tell(Result(1, raw("{}")), 7) == [ToUpstream(Result("q", raw("{}")))]
+
+
+def test_a_question_that_nobody_hears_in_time_is_answered_with_an_error(session: Session) -> None:
+    session.deliver(Request("q", "roots/list"), 1)
+    match session.tick(6, never):
+        case [ToUpstream(Failure("q", error))]:
+            assert methods.error_code(error) == -31001
+            assert b"no stream" in bytes(error)
+        case other:
+            pytest.fail(repr(other))
+    assert session.hear(9, 7) == []
+
+
+def test_a_question_that_was_taken_back_before_anybody_heard_it_is_never_said(session: Session) -> None:
+    session.deliver(Request("q", "roots/list"), 1)
+    assert session.deliver(Notification(methods.CANCELLED, raw('{"requestId":"q"}')), 2) == []
+    assert session.hear(9, 3) == []
+
+
+def test_a_question_that_is_never_answered_lapses_and_a_late_answer_is_dropped(session: Session) -> None:
+    session.hear(9, 0)
+    session.deliver(Request("q", "roots/list"), 1)
+    assert session.tick(600.9, never) == []
+    match session.tick(601, never):
+        case [ToUpstream(Failure("q", error))]:
+            assert methods.error_code(error) == -31001
+            assert b"did not answer" in bytes(error)
+        case other:
+            pytest.fail(repr(other))
+    assert session.tell(Result(1, raw("{}")), 602) == []
+
+
+def test_when_a_question_has_been_answered_its_call_is_due_after_the_time_of_a_fresh_one(session: Session) -> None:
+    ask(session, call(1), 2)
+    session.deliver(Request(5, "roots/list"), 1)
+    session.tick(0.25, never)
+    assert session.due == 600
+    session.tell(Result(1, raw("{}")), 300)
+    assert session.due == 360
+
+
+def test_when_a_question_was_taken_back_its_call_is_due_after_the_time_of_a_fresh_one(session: Session) -> None:
+    ask(session, call(1), 2)
+    session.deliver(Request(5, "roots/list"), 1)
+    session.tick(0.25, never)
+    session.deliver(Notification(methods.CANCELLED, raw('{"requestId":5}')), 300)
+    assert session.due == 360
+    assert session.tick(359, never) == []
+    assert EndStream(2) in session.tick(360, never)
+
+
+def test_a_question_whose_stream_has_ended_is_withdrawn_where_the_client_can_hear_it(session: Session) -> None:
+    note = Notification(methods.CANCELLED, raw('{"requestId":5}'))
+    told = Notification(methods.CANCELLED, raw('{"requestId":1}'))
+    ask(session, call(1), 2)
+    session.deliver(Request(5, "roots/list"), 1)
+    session.deliver(Result(101, raw("{}")), 2)
+    assert session.deliver(note, 3) == []
+    assert session.hear(9, 4) == [ToClient(9, told)]
+
+
+@pytest.mark.parametrize("theirs", ['"5"', "6", "null"])
+def test_taking_back_what_was_not_asked_does_nothing(session: Session, theirs: str) -> None:
+    ask(session, call(1), 2)
+    session.deliver(Request(5, "roots/list"), 1)
+    assert session.deliver(Notification(methods.CANCELLED, raw(f'{{"requestId":{theirs}}}')), 2) == []
+    assert session.tell(Result(1, raw("{}")), 3) == [ToUpstream(Result(5, raw("{}")))]
+
+
+@pytest.mark.parametrize("ident", [2, "1", None])
+def test_an_answer_to_no_question_goes_nowhere(session: Session, ident: int | str | None) -> None:
+    ask(session, call(1), 2)
+    session.deliver(Request(5, "roots/list"), 1)
+    assert session.tell(Failure(ident, raw("{}")), 2) == []
+
+
+# The end.
+
+
+def test_a_shutdown_that_is_never_answered_ends_the_session_all_the_same(session: Session) -> None:
+    ask(session, Request(5, "shutdown"), 2)
+    session.tick(0.25, never)
+    assert EndStream(2) in session.tick(60, never)
+    assert session.due == 65
+    assert session.tick(65, never) == [Ended("shutdown")]
+
+
+def test_a_shutdown_that_was_cancelled_ends_the_session_all_the_same(session: Session) -> None:
+    ask(session, Request(5, "shutdown"), 2)
+    session.tell(Notification(methods.CANCELLED, raw('{"requestId":5}')), 1)
+    session.tick(0.25, never)
+    assert session.due == 65
+    assert session.tick(65, never) == [Ended("shutdown")]
+
+
+def test_a_server_that_refuses_to_shut_down_is_heard_and_the_session_ends(session: Session) -> None:
+    ask(session, Request(5, "shutdown"), 2)
+    error = raw('{"code":-32000,"message":"busy"}')
+    assert session.deliver(Failure(101, error), 1) == [ToClient(2, Failure(5, error)), EndStream(2)]
+    assert session.tick(6, never) == [Ended("shutdown")]
+
+
+@pytest.mark.parametrize("reason", ["deleted", "idle"])
+def test_a_session_that_is_closed_gives_every_call_its_last_word(session: Session, reason: str) -> None:
+    ask(session, call("a"), 2)
+    match session.close(reason):
+        case [ToClient(2, Failure("a", error)), EndStream(2), Ended(reason_told)]:
+            assert reason_told == reason
+            assert methods.error_code(error) == -31006
+            assert f'"reason":"{reason}","executed":"unknown"'.encode() in bytes(error)
+        case other:
+            pytest.fail(repr(other))
+
+
+def test_after_the_end_nothing_is_said_to_anybody(session: Session) -> None:
+    session.hear(9, 0)
+    ask(session, call(1), 2)
+    session.deliver(Request(4, "roots/list"), 0)
+    session.close("deleted")
+    news = Notification("notifications/tools/list_changed")
+    for said in (news, Request(5, "ping"), Request(6, "roots/list"), Result(101, raw("{}"))):
+        assert session.deliver(said, 1) == []
+    for told in (Notification("notifications/x"), Result(1, raw("{}"))):
+        assert session.tell(told, 1) == []
+    assert session.hear(10, 1) == []
+    assert session.tick(1000, never) == []
+    with pytest.raises(InvalidRequest):
+        ask(session, call(2), 3)
+
+
+def test_what_no_stream_has_heard_is_not_said_after_the_end(session: Session) -> None:
+    session.deliver(Request(5, "roots/list"), 0)
+    session.deliver(Notification("notifications/tools/list_changed"), 0)
+    session.close("deleted")
+    assert session.hear(9, 1) == []

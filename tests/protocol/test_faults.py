@@ -35,7 +35,7 @@ def test_a_fault_tells_its_code_its_reason_and_whether_to_try_again(kind: type[G
 
 
 def test_no_fault_is_missing_here_and_none_shares_a_code() -> None:
-    named = {*CODES, UnknownSession}
+    named: set[type[GatewayFault]] = {*CODES, UnknownSession}
     assert kinds(GatewayFault) - {GatewayFault, ClientFault, UpstreamFault, GatewayLimit} == named
     assert len({kind.code for kind in named}) == len(named)
 
