@@ -5,7 +5,7 @@ sessions, to those who subscribed, or to our own log, for nobody can say whose i
 no mapping here: the sessions of a shared child mint them from one source.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from msgspec import Raw, Struct
@@ -54,6 +54,7 @@ class Sharing:
         self._parties: set[Party] = set()
         self._levels: dict[Party, str] = {}
         self._level = ""
+        self._leveling_id: RequestId | None = None
         self._subscribers: dict[str, set[Party]] = {}
         self._subscribing: dict[RequestId, str] = {}
         self._greeting_id: RequestId | None = None
@@ -100,16 +101,25 @@ class Sharing:
         outcomes: list[Outcome] = []
         for ident in [ident for ident, owner in self._owners.items() if owner == party]:
             del self._owners[ident]
-            outcomes.append(ToChild(methods.cancellation(ident, "the session has ended")))
-        for uri, parties in list(self._subscribers.items()):
-            parties.discard(party)
-            if not parties:
-                del self._subscribers[uri]
-                outcomes.append(ToChild(Request(self._own(), methods.UNSUBSCRIBE, payload({"uri": uri}))))
+            if ident not in self._subscribing:
+                outcomes.append(ToChild(methods.cancellation(ident, "the session has ended")))
+        for uri in [uri for uri, parties in self._subscribers.items() if party in parties]:
+            outcomes += self._lapsed(party, uri)
         self._held = [(owner, message) for owner, message in self._held if owner != party]
         self._parties.discard(party)
         self._levels.pop(party, None)
+        level = self._detailed()
+        if self._levels and level != self._level:
+            self._level = level
+            outcomes.append(ToChild(Request(self._own(), methods.SET_LEVEL, payload({"level": level}))))
         return outcomes
+
+    def withdraw(self, ident: int, unsend: Callable[[int], bool]) -> bool:
+        """A request is taken back by `unsend` if it can be; not one that others may rely on by now."""
+        if ident in self._subscribing or not unsend(ident):
+            return False
+        self._owners.pop(ident, None)
+        return True
 
     def _answered_greeting(self, reply: Result | Failure) -> list[Outcome]:
         self._greeting_id = None
@@ -133,9 +143,9 @@ class Sharing:
             case methods.SET_LEVEL:
                 return self._leveled(party, request)
             case methods.SUBSCRIBE:
-                return self._subscribed(party, methods.resource_uri(request.params), request)
+                return self._subscribed(party, request)
             case methods.UNSUBSCRIBE:
-                return self._unsubscribed(party, methods.resource_uri(request.params), request)
+                return self._unsubscribed(party, request)
             case _:
                 return self._passed(party, request)
 
@@ -157,27 +167,47 @@ class Sharing:
         if level not in methods.LOG_LEVELS:
             return self._passed(party, request)
         self._levels[party] = level
-        detailed = min(self._levels.values(), key=methods.LOG_LEVELS.index)
+        detailed = self._detailed()
         if detailed == self._level:
             return [ToParty(party, result(request.id, {}))]
-        self._level = detailed
+        self._level, self._leveling_id = detailed, request.id
         return self._passed(party, Request(request.id, request.method, payload({"level": detailed})))
 
-    def _subscribed(self, party: Party, uri: str, request: Request) -> list[Outcome]:
-        parties = self._subscribers.setdefault(uri, set())
-        parties.add(party)
-        if len(parties) > 1:
-            return [ToParty(party, result(request.id, {}))]
-        self._subscribing[request.id] = uri
-        return self._passed(party, request)
+    def _detailed(self) -> str:
+        return min(self._levels.values(), key=methods.LOG_LEVELS.index, default="")
 
-    def _unsubscribed(self, party: Party, uri: str, request: Request) -> list[Outcome]:
+    def _subscribed(self, party: Party, request: Request) -> list[Outcome]:
+        """The child is asked once, whoever else wants to hear of the resource."""
+        uri = methods.resource_uri(request.params)
+        if not uri:
+            return self._passed(party, request)
+        if uri in self._subscribers:
+            self._subscribers[uri].add(party)
+            return [ToParty(party, result(request.id, {}))]
+        self._subscribers[uri] = {party}
+        self._subscribing[request.id] = uri
+        return self._passed(party, methods.with_uri(request, uri))
+
+    def _unsubscribed(self, party: Party, request: Request) -> list[Outcome]:
+        uri = methods.resource_uri(request.params)
         parties = self._subscribers.get(uri, set())
         parties.discard(party)
         if parties:
             return [ToParty(party, result(request.id, {}))]
+        self._forget(uri)
+        return self._passed(party, methods.with_uri(request, uri) if uri else request)
+
+    def _lapsed(self, party: Party, uri: str) -> list[Outcome]:
+        """The party hears no more of the resource, nor do we where it was the last."""
+        self._subscribers[uri].discard(party)
+        if self._subscribers[uri]:
+            return []
+        self._forget(uri)
+        return [ToChild(Request(self._own(), methods.UNSUBSCRIBE, payload({"uri": uri})))]
+
+    def _forget(self, uri: str) -> None:
         self._subscribers.pop(uri, None)
-        return self._passed(party, request)
+        self._subscribing = {ident: other for ident, other in self._subscribing.items() if other != uri}
 
     def _replied(self, reply: Result | Failure) -> list[Outcome]:
         if reply.id is None:
@@ -185,6 +215,8 @@ class Sharing:
         uri = self._subscribing.pop(reply.id, None)
         if uri is not None and isinstance(reply, Failure):
             self._subscribers.pop(uri, None)
+        if reply.id == self._leveling_id and isinstance(reply, Failure):
+            self._level = ""
         owner = self._owners.pop(reply.id, None)
         return [] if owner is None or owner == OWN else [ToParty(owner, reply)]
 
@@ -202,7 +234,8 @@ class Sharing:
                 if ident is None or self._owners.get(ident) != party:
                     return []
                 del self._owners[ident]
-                return [ToChild(notification)]
+                uri = self._subscribing.get(ident)
+                return [ToChild(notification)] if uri is None else self._lapsed(party, uri)
             case _:
                 return [ToChild(notification)]
 
@@ -211,7 +244,7 @@ class Sharing:
             case methods.PROGRESS:
                 token = methods.reported_token(notification)
                 owner = None if token is None else self._owners.get(token)
-                return [] if owner is None else [ToParty(owner, notification)]
+                return [] if owner is None or owner == OWN else [ToParty(owner, notification)]
             case methods.RESOURCE_UPDATED:
                 subscribers = self._subscribers.get(methods.resource_uri(notification.params), set())
                 return [ToParty(party, notification) for party in sorted(subscribers)]

@@ -60,7 +60,7 @@ class SharedChild:
         self._perform(self._sharing.submit(party, message))
 
     def withdraw(self, ident: int) -> bool:
-        return self._link.withdraw(ident)
+        return self._sharing.withdraw(ident, self._link.withdraw)
 
     def doubt(self) -> None:
         self._link.doubt()

@@ -174,6 +174,13 @@ def resource_uri(params: Raw | None) -> str:
         return ""
 
 
+def with_uri(request: Request, uri: str) -> Request:
+    """The request with the uri that we read in it, however often it was written there."""
+    params = _fields.decode(request.params or b"{}")
+    params["uri"] = Raw(_encoder.encode(uri))
+    return Request(request.id, request.method, Raw(_encoder.encode(params)))
+
+
 def log_level(params: Raw | None) -> str:
     try:
         return _levels.decode(params or b"{}").level
