@@ -68,6 +68,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             max_request=server.max_request_timeout,
             stream_after=settings.streams.stream_after,
             shutdown_grace=settings.sessions.shutdown_grace,
+            unheard=settings.streams.question_wait,
         ),
         Tolerance(bad_lines=settings.limits.bad_lines, ping=server.ping_timeout),
         ChildLimits(

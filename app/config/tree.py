@@ -137,6 +137,8 @@ class Streams(_Block):
     close_stream_after: Seconds | None = None
     keep_alive: Seconds = 15
     retry: Seconds = 1.0
+    question_wait: Seconds = 5
+    """What a client has to open a stream that can carry a server's question."""
     max_per_session: Count = 16
     log_bytes: Bytes = 1_048_576
     log_count: Count = 1024

@@ -27,7 +27,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "shutdownGrace": 5,
         },
         "streams": {
-            "streamAfter": 0.25, "closeStreamAfter": None, "keepAlive": 15, "retry": 1.0, "maxPerSession": 16,
+            "streamAfter": 0.25, "closeStreamAfter": None, "keepAlive": 15, "retry": 1.0, "questionWait": 5, "maxPerSession": 16,
             "logBytes": 1048576, "logCount": 1024, "queueBytes": 8388608,
         },
         "limits": {

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.real.installed import Client, Json
 
-DRIVER_SECONDS = 120.0
+DRIVER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,17 @@ class Findings:
 def drive(client: Client, job: Json, *steps: Step) -> Findings:
     """A job says where to connect: transport, url, token, and what the client declares."""
     listed = [{"as": step.name, "do": step.scenario, "with": step.argument or {}} for step in steps]
-    done = subprocess.run(
-        client.command,
-        input=json.dumps(job | {"steps": listed}),
-        capture_output=True,
-        text=True,
-        timeout=DRIVER_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            client.command,
+            input=json.dumps(job | {"steps": listed}),
+            capture_output=True,
+            text=True,
+            timeout=DRIVER_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError(f"the driver hangs; until then it said:\n{late.stdout!r}\n{late.stderr!r}") from late
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     by_step = {line["as"]: line for line in lines}
     return Findings(client, job["transport"], by_step, f"exit code {done.returncode}\n{done.stderr}")
