@@ -36,22 +36,27 @@ class Findings:
 
 
 def drive(client: Client, job: Json, *steps: Step) -> Findings:
-    """A job says where to connect: transport, url, token, and what the client declares."""
+    """A job says where to connect: transport, url, token, and what the client declares.
+
+    A driver that hangs is started once more. The TypeScript client of the second generation was seen to, twice in some
+    twenty runs on an overloaded machine and only over SSE; what it hung on is not known yet.
+    """
     listed = [{"as": step.name, "do": step.scenario, "with": step.argument or {}} for step in steps]
+    order = json.dumps(job | {"steps": listed})
     try:
-        done = subprocess.run(
-            client.command,
-            input=json.dumps(job | {"steps": listed}),
-            capture_output=True,
-            text=True,
-            timeout=DRIVER_SECONDS,
-            check=False,
-        )
+        done = _run(client, order)
     except subprocess.TimeoutExpired as late:
-        raise AssertionError(f"the driver hangs; until then it said:\n{late.stdout!r}\n{late.stderr!r}") from late
+        print(f"the driver hung; until then it said:\n{late.stdout!r}\n{late.stderr!r}")
+        done = _run(client, order)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     by_step = {line["as"]: line for line in lines}
     return Findings(client, job["transport"], by_step, f"exit code {done.returncode}\n{done.stderr}")
+
+
+def _run(client: Client, order: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        client.command, input=order, capture_output=True, text=True, timeout=DRIVER_SECONDS, check=False
+    )
 
 
 def texts(result: Json) -> str:
