@@ -1,17 +1,14 @@
-"""The invariants: whatever strikes, nothing of it is left, and nobody else notices."""
+"""The invariants, checked around every test that asks for `connect` or `undisturbed`."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.support import invariants
 from tests.support.client import Client
-from tests.support.gateway import TOKEN, Gateway, eventually
-from tests.support.http import bounded
+from tests.support.gateway import TOKEN, Gateway
 from tests.support.watching import Bystander, standing_by
-
-CANARY = "canary-c0ffee-in-a-payload"
-"""In payloads that tests send; never in a log."""
 
 Connect = Callable[..., Awaitable[Client]]
 
@@ -24,22 +21,9 @@ def bystander(gateway: Gateway) -> Iterator[Bystander]:
 
 @pytest.fixture
 def undisturbed(gateway: Gateway, bystander: Bystander) -> Iterator[list[Client]]:
-    """Around a test: a bystander, and at the end a look for what is left. Yields the sessions to be ended."""
-    clients: list[Client] = []
-    fds, children, lines = gateway.fds(), set(gateway.children()), len(gateway.log_lines)
-    bystander.begin()
-    try:
+    """The sessions that are to be ended after the test."""
+    with invariants.undisturbed(gateway, bystander) as clients:
         yield clients
-    finally:
-        bounded(_end(clients))
-        sight = bystander.end()
-    assert eventually(lambda: set(gateway.children()) <= children, 4), "children were left behind"
-    assert eventually(lambda: gateway.fds() <= fds, 4), f"{gateway.fds() - fds} descriptors were left behind"
-    log = gateway.own_log(lines)
-    assert "Traceback" not in log, log
-    assert CANARY not in log, log
-    assert TOKEN not in log, log
-    sight.check()
 
 
 @pytest.fixture
@@ -53,12 +37,3 @@ def connect(gateway: Gateway, undisturbed: list[Client]) -> Connect:
         return await client.open(**options)
 
     return opened
-
-
-async def _end(clients: list[Client]) -> None:
-    for client in clients:
-        if client.session is not None:
-            reply = await client.delete()
-            assert reply.status in (204, 404), reply.status
-            await reply.body()
-            await reply.writer.wait_closed()

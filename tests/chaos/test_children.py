@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.conftest import CANARY, Connect
+from tests.chaos.conftest import Connect
 from tests.support.client import Client, called, greeting
 from tests.support.gateway import STAGE, Gateway, config, entry, eventually, serving, stage
 from tests.support.http import Reply, on_loop, soon
+from tests.support.invariants import CANARY
 
 CALL = "tools/call"
 BRISK = {"stopTimeout": 0.5, "killTimeout": 0.5}
@@ -30,6 +31,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         "calm": entry(**BRISK),
         "hasty": entry(**HASTY),
         "crashing": entry("--mode", "crash_on_call", "--n", "2", **BRISK),
+        "fickle": entry("--mode", "crash_on_initialized", **BRISK),
         "exits": entry("--mode", "exit0", **BRISK),
         "fails": entry("--mode", "exit_early", **BRISK),
         "silent": entry("--mode", "never_greets", **BRISK, startTimeout=1),
@@ -217,6 +219,12 @@ async def test_a_crash_in_mid_call_is_told_and_a_new_session_starts_anew(gateway
 
 
 @on_loop
+async def test_a_crash_at_the_end_of_the_handshake_ends_the_session(gateway: Gateway, connect: Connect) -> None:
+    client = await connect("fickle")
+    assert await has_ended(client)
+
+
+@on_loop
 async def test_a_server_that_closes_its_stdout_is_stopped(gateway: Gateway, connect: Connect) -> None:
     client = await connect("mute")
     reply = await client.ask(CALL, called("echo", nonce="x"), ident=1)
@@ -370,7 +378,8 @@ async def test_state_stays_within_a_session_and_one_child_serves_it(gateway: Gat
 async def test_a_child_sees_a_clean_environment_and_no_descriptor_of_ours(gateway: Gateway, connect: Connect) -> None:
     client = await connect()
     seen = json.loads(await client.tool("env"))
-    assert {"PATH", "HOME"} <= set(seen)
+    passed = {"PATH", "HOME", "LANG", "HTTPS_PROXY", "https_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"}
+    assert passed & set(os.environ) <= set(seen)
     assert seen["PYTHONUNBUFFERED"] == "1"
     assert not {"VIADUCT_TOKEN", "VIADUCT_CONFIG", "PYTHONWARNINGS"} & set(seen)
     # 3 is the listing of the directory itself.

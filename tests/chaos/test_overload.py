@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.conftest import Connect
+from tests.chaos.planting import program
 from tests.support.client import Client, called, greeting
 from tests.support.gateway import OTHER_TOKEN, Gateway, config, entry, eventually, serving
 from tests.support.http import Reply, connection, head, on_loop, read_reply, soon
@@ -124,10 +125,8 @@ class KeptAlive:
 
 @on_loop
 async def test_without_descriptors_left_a_session_is_refused_and_the_others_go_on(tmp_path: Path) -> None:
-    plant = (
-        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48)); from app.__main__ import main; main()"
-    )
-    with serving(config({"stage": entry(**BRISK)}), tmp_path, program=("-c", plant)) as gateway:
+    plant = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))"
+    with serving(config({"stage": entry(**BRISK)}), tmp_path, program=program(plant)) as gateway:
         kept, clients = KeptAlive(gateway), list[Client]()
         while True:
             client = Client(gateway)

@@ -251,7 +251,7 @@ async def test_deleting_a_session_gives_its_calls_a_last_word_and_its_child_an_e
 
 
 @on_loop
-async def test_a_hundred_sessions_that_nobody_ends_end_by_themselves(fleeting: Gateway) -> None:
+async def test_many_sessions_that_nobody_ends_end_by_themselves(fleeting: Gateway) -> None:
     fds, clients = fleeting.fds(), [Client(fleeting) for _ in range(15)]
     await asyncio.gather(*(client.open() for client in clients))
     assert len(fleeting.children()) == 15

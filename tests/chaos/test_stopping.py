@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import textwrap
 import time
 from collections.abc import Coroutine
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.planting import program
 from tests.support.client import Client, called, greeting
 from tests.support.gateway import Gateway, config, entry, eventually, serving
 from tests.support.http import ACCEPT, Reply, on_loop, request
@@ -200,10 +200,6 @@ PLANTED = {
         Response.event = bug
     """,
 }
-
-
-def program(plant: str) -> tuple[str, ...]:
-    return ("-c", f"{textwrap.dedent(plant)}\nfrom app.__main__ import main\nmain()")
 
 
 @pytest.mark.parametrize("where", PLANTED)

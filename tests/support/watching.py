@@ -1,18 +1,19 @@
 """Somebody else's session while a fault strikes: a steady beat of calls and of health checks, each of them timed.
 
-A process of its own, so that a busy test delays nothing here: `python -m tests.support.watching PORT SERVER`. It says
-`ready`; between a line `begin` and a line `end` it beats, and then says what it saw, as JSON.
+A process of its own, so that a busy test delays nothing here: `python -m tests.support.watching PORT PID SERVER`.
+It says `ready`; between a line `begin` and a line `end` it beats, and then says what it saw, as JSON.
 """
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from tests.support.client import Client
 from tests.support.gateway import OTHER_TOKEN, PATIENCE, ROOT, Gateway
@@ -20,13 +21,11 @@ from tests.support.http import close_all, request
 
 BEAT = 0.025
 LIMIT = 0.2
-SWITCHES = 2.0
-"""A call changes between processes twice as often as an echo does."""
 
 
 @dataclass
 class Sight:
-    """Delays are in seconds, less what the machine itself needed at the same time."""
+    """Delays are in seconds, less what the machine kept the processes waiting."""
 
     delays: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -64,7 +63,7 @@ class Bystander:
 
 @contextmanager
 def standing_by(gateway: Gateway, server: str = "calm") -> Iterator[Bystander]:
-    command = [sys.executable, "-m", "tests.support.watching", str(gateway.port), server]
+    command = [sys.executable, "-m", "tests.support.watching", str(gateway.port), str(gateway.pid), server]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
         bystander = Bystander(process)
@@ -76,36 +75,21 @@ def standing_by(gateway: Gateway, server: str = "calm") -> Iterator[Bystander]:
 
 
 class Machine:
-    """How long the machine itself takes now to wake another process and hear from it: `cat`, and nothing of ours."""
+    """How long these processes, each ready to run, had to wait for a processor: the machine's fault, not theirs."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._waiting: deque[asyncio.Future[float]] = deque()
-        self._reading = asyncio.create_task(self._read())
+    def __init__(self, pids: list[int]) -> None:
+        self._pids = pids
 
-    @classmethod
-    async def start(cls) -> "Machine":
-        pipe = asyncio.subprocess.PIPE
-        return cls(await asyncio.create_subprocess_exec("cat", stdin=pipe, stdout=pipe))
+    def waited(self) -> float:
+        return sum(map(_waited, self._pids))
 
-    async def beat(self) -> float:
-        assert self._process.stdin is not None
-        answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self._waiting.append(answered)
-        began = time.monotonic()
-        self._process.stdin.write(b"\n")
-        return await answered - began
 
-    async def stop(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        await self._reading
-        await self._process.wait()
-
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        while await self._process.stdout.read(1):
-            self._waiting.popleft().set_result(time.monotonic())
+def _waited(pid: int) -> float:
+    """Seconds since it began; 0 where the kernel does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 class Watch:
@@ -127,16 +111,12 @@ class Watch:
 
     async def _beat(self, number: int) -> None:
         work = self._healthy() if number % 4 == 3 else self._echo(f"beat {number}")
-        own, machines = await asyncio.gather(self._timed(work, number), self._machine.beat())
-        self._sight.delays.append(own - SWITCHES * machines)
-
-    async def _timed(self, work: Awaitable[None], number: int) -> float:
-        began = time.monotonic()
+        began, waited = time.monotonic(), self._machine.waited()
         try:
             await work
         except (AssertionError, OSError, ValueError, KeyError, EOFError, TimeoutError) as broken:
             self._sight.wrong.append(f"beat {number}: {broken!r}")
-        return time.monotonic() - began
+        self._sight.delays.append(time.monotonic() - began - (self._machine.waited() - waited))
 
     async def _echo(self, nonce: str) -> None:
         params = {"name": "echo", "arguments": {"nonce": nonce}}
@@ -149,11 +129,11 @@ class Watch:
         await reply.body()
 
 
-async def _watch(port: int, server: str) -> None:
+async def _watch(port: int, gateway: int, server: str) -> None:
     words = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(words), sys.stdin)
-    client, machine = await Client(port, server, OTHER_TOKEN).open(), await Machine.start()
-    watch = Watch(client, machine)
+    client = await Client(port, server, OTHER_TOKEN).open()
+    watch = Watch(client, Machine([gateway, int(await client.tool("pid")), os.getpid()]))
     print("ready", flush=True)
     while await words.readline():
         ended = asyncio.Event()
@@ -161,10 +141,9 @@ async def _watch(port: int, server: str) -> None:
         await words.readline()
         ended.set()
         print(json.dumps(asdict(await running)), flush=True)
-    await machine.stop()
     await (await client.delete()).body()
     await close_all()
 
 
 if __name__ == "__main__":
-    asyncio.run(_watch(int(sys.argv[1]), sys.argv[2]))
+    asyncio.run(_watch(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
