@@ -16,6 +16,7 @@ from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSe
 from app.protocol.jsonrpc import Notification, Request, payload
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.upstreams.command import resolve
+from app.upstreams.sweep import sweep_forsaken
 
 log = logging.getLogger("viaduct.session")
 
@@ -38,6 +39,7 @@ class Gateway:
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
         self._arm_sweep()
+        self._tasks.spawn(_sweep_forsaken(), "sweep")
 
     async def stop(self) -> None:
         """End every session and wait until every child is gone."""
@@ -204,6 +206,13 @@ class Unheard(Outlet):
 
     def end(self) -> None:
         pass
+
+
+async def _sweep_forsaken() -> None:
+    """A gateway that was killed could not stop what its children had started."""
+    killed = await asyncio.to_thread(sweep_forsaken)
+    if killed:
+        log.warning("processes of a gateway that is gone were killed", extra={"count": len(killed)})
 
 
 async def _quiet(busy: list[LiveSession]) -> None:

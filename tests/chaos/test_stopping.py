@@ -169,6 +169,22 @@ async def test_a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unkn
         assert await (await Client(again).open()).tool("echo", nonce="anew") == "anew"
 
 
+@on_loop
+async def test_what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    with serving(config(servers()), tmp_path) as gateway:
+        client = await Client(gateway).open()
+        reader = int(await client.tool("spawn", argv=["tail", "-f", "-"]))
+        sleeper = int(await client.tool("spawn", argv=["sleep", "600"], setsid=True))
+        assert eventually(lambda: {reader, sleeper} <= set(gateway.children()), 2)
+        gateway.process.kill()
+        gateway.process.wait(5)
+        with serving(config(servers()), tmp_path) as again:
+            assert eventually(lambda: not gateway.children(), 3)
+            assert "a gateway that is gone" in again.log
+
+
 # Bugs, planted in the real program.
 
 PLANTED = {
