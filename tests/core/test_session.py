@@ -262,6 +262,21 @@ def test_a_call_does_not_time_out_while_its_client_is_being_asked(session: Sessi
     assert any(isinstance(effect, EndStream) for effect in session.tick(360, never))
 
 
+def test_a_question_on_a_stream_of_its_own_gives_no_call_more_time(session: Session) -> None:
+    session.hear(9, 0)
+    ask(session, call(1), 2, can_stream=False)
+    assert session.deliver(Request(5, "roots/list"), 1) == [ToClient(9, Request(1, "roots/list"))]
+    assert EndStream(2) in session.tick(60, never)
+
+
+def test_a_later_call_begins_to_stream_in_its_own_time(session: Session) -> None:
+    ask(session, call(1), 2)
+    session.tick(0.25, never)
+    ask(session, call(2), 3, now=10)
+    assert session.due == 10.25
+    assert session.tick(10.25, never) == [BeginStream(3)]
+
+
 def test_an_initialize_that_takes_too_long_is_overdue_once(new: Session) -> None:
     ask(new, Request(0, "initialize", GREETING), 1)
     assert new.tick(10, never) == [BeginStream(1), Overdue()]
@@ -362,6 +377,18 @@ def test_a_batch_is_accepted_whole_or_not_at_all(batch: list[Message]) -> None:
     session.outlets.drop(2)
     assert not session.is_busy
     assert ask(session, call(7), 3) == [ours(101)]
+
+
+def test_calls_in_flight_count_against_a_batch() -> None:
+    session = Session(LIMITS, count(100), calls_max=2)
+    ask(session, Request(0, "initialize", GREETING), 1)
+    session.deliver(Result(100, GREETED), 0.0)
+    ask(session, call(1), 2)
+    post(session, 3)
+    with pytest.raises(Overloaded):
+        session.ask_all([call(2), call(3)], 3, 0)
+    session.outlets.drop(3)
+    assert ask(session, call(4), 4) == [ours(102)]
 
 
 def test_a_batch_before_initialize_leaves_nothing_behind(new: Session) -> None:

@@ -75,6 +75,7 @@ class Stream:
 
     is_post: bool
     can_stream: bool
+    begins_at: float = 0.0
     has_begun: bool = False
     has_ended: bool = False
 
@@ -162,7 +163,7 @@ class SessionMachine(RuleBasedStateMachine):
             return
         assert not self.books.has_ended
         if stream is None:
-            self.books.streams[ident] = Stream(is_post=True, can_stream=can_stream)
+            self.books.streams[ident] = Stream(True, can_stream, self.now + LIMITS.stream_after)
         for member in members:
             self.account_for(member, ident)
         self.perform(effects)
@@ -362,6 +363,9 @@ class SessionMachine(RuleBasedStateMachine):
         for owed in self.books.open():
             deadline = owed.max_at if owed.stream in asked_on else min(owed.quiet_at, owed.max_at)
             assert deadline > self.now, owed
+        for ident, stream in self.books.streams.items():
+            is_silent = stream.is_post and stream.can_stream and not (stream.has_begun or stream.has_ended)
+            assert not is_silent or stream.begins_at > self.now, ident
 
     def perform(self, effects: list[Effect]) -> None:
         for effect in effects:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from app.protocol import jsonrpc
 from app.protocol.faults import InvalidRequest, Malformed, TimedOut
 from app.protocol.jsonrpc import (
     Failure,
@@ -297,6 +298,7 @@ def test_a_method_is_written_the_same_however_often_and_however_many_there_were(
         for number in range(300):
             method = f'x"{number}'
             assert read(encode(Notification(method))) == Notification(method), round_
+    assert len(jsonrpc._texts) <= 256  # of a client's inventions only so many are kept
 
 
 # Batches.
