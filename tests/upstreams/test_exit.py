@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from app.upstreams import watch
 from app.upstreams.child import ChildLimits, Exit
 from app.upstreams.watch import Watch
 from tests.upstreams.conftest import Run
@@ -16,7 +17,7 @@ LAST_WORDS = "import os; os.write(1, b'first\\n'); os.write(2, b'alas\\n'); os.w
 FILLED = """
 import fcntl, os
 fcntl.fcntl(1, 1031, 1 << 20)
-for n in range(1000): os.write(1, b'%0999d\\n' % n)
+for n in range(1000): os.write(1, b'%-999d\\n' % n)
 os._exit(0)
 """
 
@@ -55,14 +56,24 @@ def test_a_last_line_without_its_end_is_heard(run: Run) -> None:
 def test_a_full_pipe_is_read_to_its_end_although_the_loop_was_busy(run: Run) -> None:
     class Busy(Heard):
         def on_line(self, text: bytes, /) -> None:
-            if not self.order:
-                time.sleep(0.4)  # longer than a child that has ended is listened to
+            if len(self.order) % 200 == 0:
+                time.sleep(0.2)  # longer than a child that has ended is listened to
             super().on_line(text)
 
     async def work() -> None:
         async with running(*shell("sleep 60 & exec " + _quoted(FILLED)), heard=Busy()) as (child, heard):
             await child.wait()
             assert [int(line) for line in heard.lines] == list(range(1000))
+
+    run(work())
+
+
+def test_the_end_of_a_long_complaint_is_kept(run: Run) -> None:
+    async def work() -> None:
+        code = FILLED.replace("fcntl(1", "fcntl(2").replace("write(1", "write(2")
+        async with running(*python(code)) as (child, _):
+            await child.wait()
+            assert [int(line) for line in child.stderr.tail(2)] == [998, 999]
 
     run(work())
 
@@ -158,11 +169,11 @@ def test_a_kernel_without_pidfds_is_polled(run: Run, monkeypatch: pytest.MonkeyP
         raise OSError(38, "no such call")
 
     async def work() -> None:
-        async with running(*shell("read line; exit 3")) as (child, _):
-            child.write(b"go")
+        async with running(*shell("sleep 0.1; exit 3")) as (child, _):
             assert await child.wait() == Exit(3, None)
 
     monkeypatch.setattr(os, "pidfd_open", missing)
+    monkeypatch.setattr(watch, "_POLL_SECONDS", 0.01)
     run(work())
 
 

@@ -28,7 +28,9 @@ from app.upstreams.child import ChildLimits, Command, start
 from tests.upstreams.heard import Heard
 
 async def work():
-    child = await start("stage", Command(("sleep", "60")), ChildLimits(), Heard())
+    heard = Heard()
+    child = await start("stage", Command(("sh", "-c", "echo ready; exec sleep 60")), ChildLimits(), heard)
+    await heard.first()
     print(child.pid, flush=True)
     await asyncio.Event().wait()
 

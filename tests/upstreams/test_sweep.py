@@ -9,6 +9,7 @@ import pytest
 from app.upstreams import proc, sweep
 from tests.upstreams.heard import dies, is_alive
 
+RUN = f"run{os.getpid()}"
 Tagged = Callable[[str | None], int]
 
 
@@ -18,7 +19,7 @@ def tagged() -> Iterator[Tagged]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def started(tag: str | None) -> int:
-        env = {"PATH": os.environ["PATH"], "OTHER": f"x{sweep.TAG}=run:1"}
+        env = {"PATH": os.environ["PATH"], "OTHER": f"x{sweep.TAG}={RUN}:1"}
         processes.append(subprocess.Popen(["sleep", "60"], env=env if tag is None else env | {sweep.TAG: tag}))
         return processes[-1].pid
 
@@ -29,13 +30,13 @@ def tagged() -> Iterator[Tagged]:
 
 
 def test_only_the_very_tag_is_killed(tagged: Tagged) -> None:
-    pids = [tagged(tag) for tag in ("run:1", "run:10", "run:2", "other:1", None)]
-    assert sweep.kill_tagged({"run:1", "run:3"}) == pids[:1]
+    pids = [tagged(tag) for tag in (f"{RUN}:1", f"{RUN}:10", f"{RUN}:2", "other:1", None)]
+    assert sweep.kill_tagged({f"{RUN}:1", f"{RUN}:3"}) == pids[:1]
     assert [is_alive(pid) for pid in pids] == [False, True, True, True, True]
 
 
 def test_nothing_wanted_is_nobody_killed(tagged: Tagged) -> None:
-    pid = tagged("run:1")
+    pid = tagged(f"{RUN}:1")
     assert sweep.kill_tagged(set()) == []
     assert is_alive(pid)
 
@@ -62,18 +63,18 @@ def test_a_machine_without_proc_is_left_alone(monkeypatch: pytest.MonkeyPatch, t
     def missing(_path: str) -> Iterator[object]:
         raise FileNotFoundError
 
-    tagged("run:1")
+    tagged(f"{RUN}:1")
     monkeypatch.setattr(os, "scandir", missing)
-    assert sweep.kill_tagged({"run:1"}) == []
+    assert sweep.kill_tagged({f"{RUN}:1"}) == []
 
 
 def test_one_that_starts_others_while_it_is_killed_is_killed_with_them() -> None:
     code = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); setsid sleep 60 & done; echo done; wait"
-    env = {"PATH": os.environ["PATH"], sweep.TAG: "hydra:1"}
+    env = {"PATH": os.environ["PATH"], sweep.TAG: f"{RUN}:1"}
     with subprocess.Popen(["sh", "-c", code], env=env, stdout=subprocess.PIPE) as hydra:
         killed: list[int] = []
         while len(killed) < 3:
-            killed += sweep.kill_tagged({"hydra:1"})
+            killed += sweep.kill_tagged({f"{RUN}:1"})
         assert hydra.pid in killed
         assert dies(hydra.pid)
-        assert sweep.kill_tagged({"hydra:1"}) == []
+        assert sweep.kill_tagged({f"{RUN}:1"}) == []
