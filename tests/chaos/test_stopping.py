@@ -182,7 +182,7 @@ async def test_what_a_killed_gateways_children_started_ends_with_their_input_or_
         gateway.process.wait(5)
         with serving(config(servers()), tmp_path) as again:
             assert eventually(lambda: not gateway.children(), 3)
-            assert "a gateway that is gone" in again.log
+            assert eventually(lambda: "a gateway that is gone" in again.log, 3)
 
 
 # Bugs, planted in the real program.
