@@ -72,6 +72,7 @@ def test_the_end_of_a_long_complaint_is_kept(run: Run) -> None:
     async def work() -> None:
         code = FILLED.replace("fcntl(1", "fcntl(2").replace("write(1", "write(2")
         async with running(*python(code)) as (child, _):
+            assert dies(child.pid)  # the loop waits, so that all is unread when the exit is seen
             await child.wait()
             assert [int(line) for line in child.stderr.tail(2)] == [998, 999]
 

@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import asyncio, os, subprocess, sys
 import uvloop
-from app.upstreams import reaper
+from app.upstreams import reaper, watch
 from app.upstreams.child import Exit
 from tests.upstreams.heard import dies, running, shell
 
@@ -23,12 +23,14 @@ async def work():
             await asyncio.sleep(0.01)
         child.write(b"go")
         assert await child.wait() == Exit(7, None), child.exit
+    keeper.stop()
     other = subprocess.Popen(["sh", "-c", "exit 5"])
     assert dies(other.pid)
-    for _ in range(5):
-        await asyncio.sleep(0.02)
-    assert other.wait() == 5
-    keeper.stop()
+    assert (reaper.reap(), other.wait()) == ([], 5)
+    ours = subprocess.Popen(["sh", "-c", "exit 6"], start_new_session=True)
+    watch.OURS.add(ours.pid)
+    assert dies(ours.pid)
+    assert (reaper.reap(), ours.wait()) == ([], 6)
     print("well")
 
 with asyncio.Runner(loop_factory=getattr(sys.modules[sys.argv[1]], "new_event_loop")) as runner:

@@ -159,17 +159,18 @@ def test_thirty_starts_and_stops_leave_nothing(run: Run) -> None:
     run(work())
 
 
-def test_a_stop_asked_for_in_the_midst_of_a_line_is_heeded(run: Run) -> None:
-    class Fed(Heard):
+@pytest.mark.parametrize("code", ["echo a; read line", "printf a"])
+def test_an_exit_is_told_although_whoever_listens_has_a_defect(run: Run, code: str) -> None:
+    class Defective(Heard):
         def on_line(self, text: bytes, /) -> None:
             super().on_line(text)
-            raise LookupError("a defect of whoever listens")
+            raise LookupError("a defect")
 
     async def work() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-        async with running(*shell("echo a; read line"), heard=Fed()) as (child, heard):
+        async with running(*shell(code), heard=Defective()) as (child, heard):
             await heard.first()
-            await child.stop()
-            assert heard.exits == [child.exit]
+            status = await child.stop()
+            assert heard.exits == [status]
 
     run(work())
