@@ -30,12 +30,12 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
     return run
 
 
-def bounded(work: Coroutine[Any, Any, None]) -> None:
+def bounded(work: Coroutine[Any, Any, None], seconds: float = 3 * PATIENCE) -> None:
     """Run it on a loop of its own; connections that it leaves open are broken off."""
 
     async def within_patience() -> None:
         try:
-            async with asyncio.timeout(3 * PATIENCE):
+            async with asyncio.timeout(seconds):
                 await work
         finally:
             await close_all()
