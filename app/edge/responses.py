@@ -30,7 +30,6 @@ class Response:
         "_waiter",
         "body",
         "has_begun",
-        "has_overflowed",
     )
 
     def __init__(self, *, bytes_max: int, retry_ms: int) -> None:
@@ -61,9 +60,7 @@ class Response:
         if len(data) < _SLICE:
             self._put(b"%s%s\n\n" % (head, data))
         else:
-            self._put(head)
-            self._put(data)
-            self._put(b"\n\n")
+            self._put(head, data, b"\n\n")
 
     def named_event(self, name: str, data: str) -> None:
         """An event of HTTP+SSE that is no message."""
@@ -123,14 +120,16 @@ class Response:
             return [b"".join(chunks)]
         return (piece for chunk in chunks for piece in _slices(chunk))
 
-    def _put(self, chunk: bytes) -> None:
+    def _put(self, *chunks: bytes) -> None:
+        """What already waits decides whether there is room, so that any one event passes, however large it is."""
         if self._is_over:
             return
-        self._chunks.append(chunk)
-        self._size += len(chunk)
-        if self._size > self._bytes_max and len(self._chunks) > 3:
+        if self._size > self._bytes_max:
             self._chunks.clear()
             self._is_over = True
+        else:
+            self._chunks += chunks
+            self._size += sum(map(len, chunks))
         self._wake()
 
     def _wake(self) -> None:

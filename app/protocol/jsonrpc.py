@@ -17,6 +17,8 @@ RequestId: TypeAlias = int | str
 """Compared with its JSON type: `1` and `"1"` are two ids."""
 
 MAX_ID_CHARACTERS = 256
+MAX_MEMBERS = 1000
+"""Of a batch: they are all dealt with in one go, and meanwhile nobody else is."""
 _ID_RANGE = range(-(2**63), 2**64)
 
 
@@ -89,7 +91,10 @@ def read_all(text: bytes) -> Message | list[Message]:
     if text[:1] != b"[" and text.lstrip(b" \t\r\n")[:1] != b"[":
         return _message(text)
     try:
-        return [_message(member) for member in _batches.decode(text)]
+        members = _batches.decode(text)
+        if len(members) > MAX_MEMBERS:
+            raise InvalidRequest(f"a batch may have at most {MAX_MEMBERS} members")
+        return [_message(member) for member in members]
     except ValidationError as wrong:
         raise InvalidRequest("a batch must be an array of JSON-RPC messages") from wrong
     except (DecodeError, RecursionError) as broken:

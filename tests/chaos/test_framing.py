@@ -28,7 +28,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         "twice": entry("--mode", "answers_twice", **BRISK),
         "chatty": entry("--mode", "answers_notifications", **BRISK),
     }
-    limits = {"line": LINE, "badLines": 20}
+    limits = {"line": LINE, "badLines": 20, "body": LINE}
     with serving(config(servers, limits=limits), tmp_path_factory.mktemp("framing")) as gateway:
         yield gateway
 
@@ -190,6 +190,13 @@ async def test_an_array_line_is_taken_for_its_members(gateway: Gateway, connect:
     batch = '[{"jsonrpc":"2.0","method":"notifications/a"},{"jsonrpc":"2.0","method":"notifications/b"}]\n'
     messages = await after_writing(await connect(), batch)
     assert [message.get("method") for message in messages] == ["notifications/a", "notifications/b", None]
+
+
+@on_loop
+async def test_an_array_of_very_many_is_dropped_and_holds_up_nobody(gateway: Gateway, connect: Connect) -> None:
+    client = await connect()
+    many = ",".join(['{"jsonrpc":"2.0","method":"x"}'] * 40_000)
+    assert len(await after_writing(client, f"[{many}]\n")) == 1
 
 
 @on_loop

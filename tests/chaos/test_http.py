@@ -125,6 +125,19 @@ async def test_64_levels_are_not_too_deep(gateway: Gateway, connect: Connect) ->
     assert answer["error"]["message"] == "unknown method no/such"
 
 
+@pytest.mark.parametrize("member", [b'{"jsonrpc":"2.0","method":"x"}', b'{"jsonrpc":"2.0","id":1,"method":"ping"}'])
+@on_loop
+async def test_a_batch_of_very_many_is_refused_and_holds_up_nobody(
+    gateway: Gateway, connect: Connect, member: bytes
+) -> None:
+    client = await connect(version="2025-03-26")
+    lines = len(gateway.log_lines)
+    many = (BODY - 10) // (len(member) + 1)
+    await refused(await client.post(b"[%b]" % b",".join([member] * many)), 400)
+    assert len(json.loads(await client.tool("received"))) == 3
+    assert len(gateway.log_lines) - lines < 20
+
+
 # Sizes and times.
 
 

@@ -167,6 +167,19 @@ async def test_however_often_a_connection_breaks_every_event_comes_once_and_in_o
 
 
 @on_loop
+async def test_an_answer_larger_than_any_queue_or_log_can_be_fetched(gateway: Gateway, connect: Connect) -> None:
+    client = await connect()
+    nonce = "x" * 3_000_000
+    reply = await client.ask(CALL, called("sleep", seconds=0.5, nonce=nonce), ident=1)
+    last = (await next_with_id(reply)).id
+    reply.drop()
+    meanwhile = {"jsonrpc": "2.0", "id": 2, "method": CALL, "params": called("sleep", seconds=0.6)}
+    await (await client.post(meanwhile, Accept="application/json")).body()
+    resumed = await client.listen(last)
+    assert text_of(await resumed.next_message()) == nonce
+
+
+@on_loop
 async def test_where_an_answer_is_no_longer_kept_its_loss_is_told_and_the_stream_goes_on(
     gateway: Gateway, connect: Connect
 ) -> None:
