@@ -299,9 +299,11 @@ async def test_a_flood_on_stderr_blocks_nobody_and_is_logged_in_part(
 async def test_a_flood_on_stdout_costs_no_memory_and_no_answer(gateway: Gateway, connect: Connect) -> None:
     client = await connect()
     rss = gateway.rss()
-    assert await client.tool("log", n=100_000, tag="y" * 100) == "logged"
+    for _ in range(4):
+        # No more at once than the queue of a connection holds, for this client may be slow.
+        assert await client.tool("log", n=25_000, tag="y" * 100) == "logged"
     assert await client.tool("echo", nonce="still here") == "still here"
-    assert gateway.rss() - rss < 48 << 20
+    assert gateway.rss() - rss < 32 << 20
 
 
 @on_loop

@@ -175,8 +175,9 @@ async def test_what_a_killed_gateways_children_started_ends_with_their_input_or_
 ) -> None:
     with serving(config(servers()), tmp_path) as gateway:
         client = await Client(gateway).open()
-        reader = int(await client.tool("spawn", argv=["tail", "-f", "-"]))
         sleeper = int(await client.tool("spawn", argv=["sleep", "600"], setsid=True))
+        # The last, for it reads what is meant for its parent.
+        reader = int(await client.tool("spawn", argv=["tail", "-f", "-"]))
         assert eventually(lambda: {reader, sleeper} <= set(gateway.children()), 2)
         gateway.process.kill()
         gateway.process.wait(5)

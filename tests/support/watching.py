@@ -102,7 +102,7 @@ class Watch:
         """Beats do not wait for each other."""
         self._sight = Sight()
         beats: list[asyncio.Task[None]] = []
-        while not ended.is_set():
+        while not (beats and ended.is_set()):
             beats.append(asyncio.create_task(self._beat(len(beats))))
             await asyncio.sleep(BEAT)
         _, unanswered = await asyncio.wait(beats, timeout=PATIENCE)
