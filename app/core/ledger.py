@@ -5,7 +5,7 @@ and the last words of our own that settle them.
 from msgspec import Struct
 
 from app.core.effects import StreamId
-from app.protocol.faults import Cancelled, Overloaded, Unavailable
+from app.protocol.faults import Cancelled, GatewayFault, Overloaded, Unavailable
 from app.protocol.jsonrpc import Failure, RequestId, failure
 
 
@@ -33,9 +33,16 @@ def too_many() -> Overloaded:
     return Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)
 
 
-def cancelled(call: Call) -> Failure:
+def failed(call: Call, fault: GatewayFault, server: str) -> Failure:
+    """Each failure names the server; only a session alone, in a test, has none."""
+    if server:
+        fault.details.setdefault("server", server)
+    return failure(call.id, fault)
+
+
+def cancelled(call: Call, server: str) -> Failure:
     """For a client that takes nothing but an answer."""
-    return failure(call.id, Cancelled("cancelled by the client", executed="unknown"))
+    return failed(call, Cancelled("cancelled by the client", executed="unknown"), server)
 
 
 def unanswered(ask: Ask) -> Failure:

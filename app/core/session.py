@@ -18,7 +18,7 @@ from enum import Enum, auto
 
 from app.core.deadlines import Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
-from app.core.ledger import Ask, Call, cancelled, too_many, unanswered
+from app.core.ledger import Ask, Call, cancelled, failed, too_many, unanswered
 from app.core.outlets import Outlets
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, TimedOut, Unavailable, UnknownMethod
@@ -40,7 +40,7 @@ class Phase(Enum):
 class Session:
     """`mint` gives the ids of requests towards the server; `calls_max` is how many may be in flight."""
 
-    def __init__(self, deadlines: Deadlines, mint: Iterator[int], calls_max: int = 1000) -> None:
+    def __init__(self, deadlines: Deadlines, mint: Iterator[int], calls_max: int = 1000, server: str = "") -> None:
         self.phase = Phase.NEW
         self.revision: Revision = ASSUMED
         self.due = FOREVER
@@ -49,6 +49,7 @@ class Session:
         self._deadlines = deadlines
         self._mint = mint
         self._calls_max = calls_max
+        self._server = server
         self._capabilities: frozenset[str] = frozenset()
         self._calls: dict[int, Call] = {}
         self._asks: dict[RequestId, Ask] = {}
@@ -142,7 +143,7 @@ class Session:
         self.phase = Phase.ENDED
         effects: list[Effect] = []
         for call in self._calls.values():
-            effects += self._answer(call, failure(call.id, fault))
+            effects += self._answer(call, failed(call, fault, self._server))
         self._calls.clear()
         self._asks.clear()
         self._held.clear()
@@ -239,7 +240,7 @@ class Session:
         """A cancelled request gets no answer, unless its client takes nothing but an answer."""
         if self.outlets.can_stream(call.stream):
             return self._settle(call.stream)
-        return self._answer(call, cancelled(call))
+        return self._answer(call, cancelled(call, self._server))
 
     def _answered(self, reply: Reply, now: float) -> list[Effect]:
         if reply.id is None or (ask := self._asks.get(reply.id)) is None or ask.stream is None:
@@ -376,7 +377,7 @@ class Session:
         if not unsent:
             gone = methods.cancellation(ident, "timed out at the gateway")
             told = [*self._upstream(gone), Doubt()]
-        return [*told, *self._answer(call, failure(call.id, fault))]
+        return [*told, *self._answer(call, failed(call, fault, self._server))]
 
     def _unhold(self, ident: int) -> bool:
         """The request shall not be sent any more; False where it was."""

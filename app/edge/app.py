@@ -17,7 +17,7 @@ from app.edge.incoming import EdgeSettings, Incoming
 from app.edge.refusals import Refusal, not_allowed, refused, unauthorized
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
-from app.protocol.faults import GatewayFault
+from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
 
 log = logging.getLogger("viaduct.edge")
 
@@ -81,6 +81,8 @@ class Viaduct:
             # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
             path = scope["path"] if scope["path"] in self._places else "unknown"
             log.info("refused", extra={"path": path, "method": scope["method"], "reason": _reason(wrong)})
+            if isinstance(wrong, UpstreamFault | GatewayLimit) and place.upstream is not None:
+                wrong.details.setdefault("server", place.upstream.name)
             status, headers, body = refused(wrong)
             await respond(send, status, [*headers, *cors], body)
 

@@ -5,9 +5,12 @@ task, empties it. A client that reads so slowly that the bound is passed loses t
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator
 
 from app.edge.asgi import Headers, Receive, Send
+
+log = logging.getLogger("viaduct.edge")
 
 EVENT_STREAM: Headers = [
     (b"content-type", b"text/event-stream"),
@@ -27,6 +30,7 @@ class Response:
         "_is_over",
         "_retry_ms",
         "_size",
+        "_skipped",
         "_waiter",
         "body",
         "has_begun",
@@ -39,6 +43,7 @@ class Response:
         self._retry_ms = retry_ms
         self._chunks: list[bytes] = []
         self._size = 0
+        self._skipped = 0
         self._is_over = False
         self._waiter: asyncio.Future[bool] | None = None
 
@@ -70,6 +75,13 @@ class Response:
         self._is_over = True
         self._wake()
 
+    def skips(self) -> bool:
+        """The first half of the bound is for everything, the second for what must not be missed."""
+        if self._size <= self._bytes_max // 2:
+            return False
+        self._skipped += 1
+        return True
+
     # The edge's side.
 
     async def ready(self) -> None:
@@ -90,6 +102,8 @@ class Response:
             await self._write_events(send, keep_alive, close_at)
         finally:
             watch.cancel()
+            if self._skipped:
+                log.warning("a client reads too slowly: notifications left out", extra={"count": self._skipped})
 
     async def _write_events(self, send: Send, keep_alive: float, close_at: float | None) -> None:
         now = asyncio.get_running_loop().time

@@ -59,7 +59,7 @@ async def _post(incoming: Incoming) -> None:
         raise
     await response.ready()
     if response.body is None:
-        await _stream(incoming, live, stream, response)
+        await _stream(incoming, live, stream, response, is_named=is_initialize or SESSION_ID in head)
         return
     headers = [JSON, *incoming.cors]
     if is_initialize and not live.is_over:
@@ -78,7 +78,7 @@ async def _get(incoming: Incoming) -> None:
     response = incoming.response()
     last = incoming.head.text(b"last-event-id")
     stream = live.listen(response) if last is None else live.resume(last, response)
-    await _stream(incoming, live, stream, response)
+    await _stream(incoming, live, stream, response, is_named=True)
 
 
 async def _delete(incoming: Incoming) -> None:
@@ -90,9 +90,12 @@ async def _delete(incoming: Incoming) -> None:
     await respond(incoming.send, 204, [*incoming.cors])
 
 
-async def _stream(incoming: Incoming, live: LiveSession, stream: int, response: Response) -> None:
+async def _stream(incoming: Incoming, live: LiveSession, stream: int, response: Response, *, is_named: bool) -> None:
+    """The id of an implicit session is told to nobody: such a session has no GET stream."""
     streams = incoming.settings.streams
-    headers = [*EVENT_STREAM, *incoming.cors, (SESSION_ID, live.ident.encode())]
+    headers = [*EVENT_STREAM, *incoming.cors]
+    if is_named:
+        headers.append((SESSION_ID, live.ident.encode()))
     close_after = streams.close_after if live.revision.primes else None
     try:
         await response.write(

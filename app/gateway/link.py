@@ -55,6 +55,7 @@ class Link:
             taken = child.write(line(message), message.id if isinstance(message.id, int) else None)
             if not taken and not child.is_ending:  # An ending child's exit answers all that it owes.
                 fault = Overloaded("the server does not read its input; its queue is full", reason="queue")
+                fault.details["server"] = self._upstream.name
                 self._receive(failure(message.id, fault))
         elif not child.write(line(message)):
             log.warning("message dropped: the server does not read", extra={"server": self._upstream.name})
@@ -77,6 +78,7 @@ class Link:
         """The child is of no use any more: whoever waits for it hears why, and it is stopped."""
         if self._is_over:
             return
+        fault.details.setdefault("server", self._upstream.name)
         log.warning("child given up", extra={"server": self._upstream.name, "reason": fault.reason})
         self.close()
         self._lost(fault)

@@ -171,7 +171,7 @@ class LiveSession:
         is_open = stream is not None
         if stream is None:
             stream = Stream(ident, None, self._log, self.tag)
-        stream.attach(outlet, self._log.after(ident, number))
+        stream.attach(outlet, self._log.after(ident, number), self.upstream)
         if not is_open:
             stream.end()
         elif ident in self._listeners:
@@ -247,8 +247,15 @@ class LiveSession:
         self._timer = self._loop.call_at(self._timer_at, self._tick) if self._timer_at < FOREVER else None
 
     def _tick(self) -> None:
+        """Nobody waits for a timer: a bug here must not leave a session whose calls never end."""
         self._timer, self._timer_at = None, FOREVER
-        self._perform(self._core.tick(self._loop.time(), self.seat.withdraw))
+        is_done = False
+        try:
+            self._perform(self._core.tick(self._loop.time(), self.seat.withdraw))
+            is_done = True
+        finally:
+            if not is_done:
+                self.close("internal_error")
 
     # Streams.
 

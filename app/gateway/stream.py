@@ -4,8 +4,9 @@ from typing import Protocol
 
 from app.core.effects import StreamId
 from app.core.replay import EventLog, Replay
+from app.protocol import methods
 from app.protocol.faults import EventsLost
-from app.protocol.jsonrpc import Failure, Message, RequestId, Result, encode, failure
+from app.protocol.jsonrpc import Failure, Message, Notification, RequestId, Result, encode, failure
 
 
 class Outlet(Protocol):
@@ -22,6 +23,10 @@ class Outlet(Protocol):
 
     def end(self) -> None:
         """Nothing more will be said here."""
+
+    def skips(self) -> bool:
+        """Whether so much waits that what may be missed is better left out; each yes is counted as one left out."""
+        return False
 
 
 class Stream:
@@ -81,7 +86,7 @@ class Stream:
             self._outlet.end()
             self._outlet = None
 
-    def attach(self, outlet: Outlet, replay: Replay) -> None:
+    def attach(self, outlet: Outlet, replay: Replay, server: str = "") -> None:
         """Say again what a broken connection lost, then go on here; an older connection is closed.
 
         With nothing to say again the new connection is primed too: some clients forget, when it ends, what they
@@ -93,7 +98,8 @@ class Stream:
         self._begun = True
         outlet.begin(None if replay.events or replay.lost else self._prime())
         for ident in replay.lost:
-            fault = EventsLost("the answer was sent, but is no longer kept", executed="unknown")
+            details = {"server": server}
+            fault = EventsLost("the answer was sent, but is no longer kept", executed="unknown", details=details)
             outlet.event(None, encode(failure(ident, fault)))
         for event in replay.events:
             outlet.event(self._event_id(event.number), event.data)
@@ -112,6 +118,8 @@ class Stream:
         self._outlet.answer(b"[%s]" % b",".join(bodies) if self._is_batch else bodies[0])
 
     def _event(self, message: Message) -> None:
+        if _may_be_missed(message) and self._outlet is not None and self._outlet.skips():
+            return
         data = encode(message)
         ident = None
         if self._log is not None:
@@ -126,6 +134,10 @@ class Stream:
 
     def _event_id(self, number: int) -> str:
         return f"{self._tag}-{self.ident}-{number}"
+
+
+def _may_be_missed(message: Message) -> bool:
+    return isinstance(message, Notification) and message.method in methods.MISSABLE
 
 
 def _answered(message: Message) -> RequestId | None:

@@ -21,6 +21,8 @@ LIST_CHANGED = frozenset(
         "notifications/resources/list_changed",
     }
 )
+MISSABLE = frozenset({LOG_MESSAGE, PROGRESS})
+"""What a client who reads too slowly is better spared than cut off for."""
 PING = "ping"
 SET_LEVEL = "logging/setLevel"
 SUBSCRIBE = "resources/subscribe"

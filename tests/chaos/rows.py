@@ -69,6 +69,7 @@ F20 a flood on stderr
 F21 a flood of notifications
     chaos/children a_flood_on_stdout_costs_no_memory_and_no_answer
     chaos/streams a_reader_that_never_reads_costs_a_bounded_queue_and_then_its_connection
+    chaos/streams a_reader_that_falls_behind_misses_log_messages_and_never_its_answer
 F22 a grandchild that keeps the pipes
     chaos/children a_grandchild_that_holds_the_pipes_hides_no_exit_and_goes_with_its_parent
 F24 a server that ignores the end of its input
@@ -151,6 +152,7 @@ F95 a port in use, an open gateway
 F96 a bug of ours
     chaos/stopping a_bug_costs_its_own_session_at_most
     chaos/stopping a_bug_in_a_request_is_an_internal_error_that_tells_nothing
+    chaos/stopping a_bug_in_the_keeping_of_time_ends_its_session_and_its_calls_get_a_last_word
     chaos/stopping a_bug_while_a_child_is_started_is_answered_and_stays_alone
 """
 

@@ -165,6 +165,8 @@ async def test_a_client_that_names_no_session_has_one_child_however_many_request
     client = Client(gateway, "second")
     pids = set(await asyncio.gather(*(client.tool("pid") for _ in range(50))))
     assert len(pids) == 1
+    slow = await client.ask(CALL, called("sleep", seconds=0.4), ident=1)
+    assert (slow.is_stream, "mcp-session-id" in slow.headers) == (True, False)
     assert await Client(gateway, "second", OTHER_TOKEN).tool("pid") not in pids
     # It ends with the gateway, or when it is idle; here its server is told to go.
     for token in (TOKEN, OTHER_TOKEN):

@@ -261,6 +261,26 @@ async def test_a_bug_in_a_request_is_an_internal_error_that_tells_nothing(tmp_pa
 
 
 @on_loop
+async def test_a_bug_in_the_keeping_of_time_ends_its_session_and_its_calls_get_a_last_word(tmp_path: Path) -> None:
+    plant = """
+        from app.core.session import Session
+        def bug(self, *rest):
+            raise RuntimeError("planted")
+        Session._expired = bug
+    """
+    settings = {**servers(), "hasty": entry(**BRISK, requestTimeout=0.6)}
+    with serving(config(settings), tmp_path, program=program(plant)) as gateway:
+        gateway.has_planted_bug = True
+        client = await Client(gateway, "hasty").open()
+        error = (await client.call(CALL, called("swallow")))["error"]
+        assert (error["data"]["source"], error["data"]["executed"]) == ("gateway", "unknown")
+        assert "planted" not in json.dumps(error)
+        assert await client.status() == 404
+        assert eventually(lambda: not gateway.children(), 3)
+        assert await (await Client(gateway).open()).tool("echo", nonce="others") == "others"
+
+
+@on_loop
 async def test_a_bug_while_a_child_is_started_is_answered_and_stays_alone(tmp_path: Path) -> None:
     plant = """
         from app.upstreams import child

@@ -124,6 +124,29 @@ async def test_a_reader_that_never_reads_costs_a_bounded_queue_and_then_its_conn
 
 
 @on_loop
+async def test_a_reader_that_falls_behind_misses_log_messages_and_never_its_answer(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client = await connect()
+    flood = {"jsonrpc": "2.0", "id": "x", "method": CALL, "params": called("log", n=60_000, tag="y" * 100)}
+    body, before = json.dumps(flood).encode(), len(gateway.log_lines)
+    reply = await request(gateway.port, "POST", client.path, client.headers(), body, receive_buffer=4096)
+    meanwhile = {"jsonrpc": "2.0", "id": 1, "method": CALL, "params": called("count")}
+    assert await soon(lambda: _is_answered(client, meanwhile))
+    messages = [message async for message in reply.messages()]
+    assert text_of(messages[-1]) == "logged"
+    numbers = [message["params"]["data"]["n"] for message in messages[:-1]]
+    assert numbers == sorted(set(numbers))
+    assert 100 < len(numbers) < 60_000
+    assert eventually(lambda: "left out" in gateway.own_log(before), 2)
+
+
+async def _is_answered(client: Client, call: Any) -> bool:
+    """Of a child that answers in order, whatever was asked before has been answered too."""
+    return "result" in await (await client.post(call, Accept="application/json")).json()
+
+
+@on_loop
 async def test_a_large_answer_to_a_slow_reader_holds_up_nobody_and_ends_with_its_patience(
     gateway: Gateway, connect: Connect
 ) -> None:
