@@ -9,11 +9,10 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.core.deadlines import FOREVER
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, SpokeNonsense, TimedOut
 from app.protocol.jsonrpc import Request
-
-FOREVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)

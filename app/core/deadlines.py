@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+FOREVER = float("inf")
+"""When that falls due which never does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:

@@ -6,11 +6,11 @@ stream that the client opened to hear what answers no request: a GET, or the one
 
 from msgspec import Struct
 
+from app.core.deadlines import FOREVER
 from app.core.effects import StreamId
 from app.protocol import methods
 from app.protocol.jsonrpc import Notification, Request, RequestId
 
-FOREVER = float("inf")
 WAITING_MAX = 100
 
 

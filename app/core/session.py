@@ -16,7 +16,7 @@ I/O and reads no clock: each method takes one thing that happened and returns wh
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 
-from app.core.deadlines import Deadlines
+from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
 from app.core.ledger import Ask, Call, cancelled, failed, too_many, unanswered
 from app.core.outlets import Outlets
@@ -26,7 +26,6 @@ from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request,
 from app.protocol.revisions import ASSUMED, Revision, negotiated
 
 UNKNOWN_METHOD = -32601
-FOREVER = float("inf")
 
 
 class Phase(Enum):

@@ -64,12 +64,8 @@ class Sharing:
     def greet(self) -> list[Outcome]:
         """Introduce ourselves, with no capabilities."""
         self._greeting_id = next(self._mint)
-        params = {
-            "protocolVersion": NEWEST_HANDSHAKE.date,
-            "capabilities": {},
-            "clientInfo": {"name": "viaduct", "version": self._version},
-        }
-        return [ToChild(Request(self._greeting_id, methods.INITIALIZE, payload(params)))]
+        date = NEWEST_HANDSHAKE.date
+        return [ToChild(methods.introduction(self._greeting_id, "viaduct", self._version, date))]
 
     def submit(self, party: Party, message: Message) -> list[Outcome]:
         """A session has something for the child."""

@@ -7,6 +7,7 @@ from app.edge.asgi import Headers, Receive, Scope, Send
 from app.edge.heads import Head
 from app.edge.refusals import Refusal
 from app.edge.responses import Response
+from app.edge.wire_refusals import BODY_FAULT, TOO_LARGE
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.revisions import REVISIONS, Revision
@@ -14,9 +15,6 @@ from app.protocol.revisions import REVISIONS, Revision
 SESSION_ID = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
 _REVISIONS = {date.encode(): revision for date, revision in REVISIONS.items()}
-
-BODY_FAULT = "viaduct.body_fault"
-"""In the state of a scope: why the HTTP parser stopped reading a body (`too_large`, `too_slow`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class Incoming:
         if event.get("more_body", False):
             body = await self._rest(body)
         fault = self.scope["state"].get(BODY_FAULT) if "state" in self.scope else None
-        if len(body) > self.settings.body_max or fault == "too_large":
+        if len(body) > self.settings.body_max or fault == TOO_LARGE:
             raise self._too_large()
         if fault is not None:
             raise Refusal(408, "too_slow", "the body did not arrive in time", [(b"connection", b"close")])

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from app.edge.asgi import Headers, Receive, Send
+from app.protocol.jsonrpc import one_line
 
 log = logging.getLogger("viaduct.edge")
 
@@ -60,8 +61,7 @@ class Response:
 
     def event(self, ident: str | None, data: bytes) -> None:
         head = b"data: " if ident is None else b"id: %s\ndata: " % ident.encode()
-        if b"\r" in data or b"\n" in data:
-            data = data.translate(_ONE_LINE)
+        data = one_line(data)
         if len(data) < _SLICE:
             self._put(b"%s%s\n\n" % (head, data))
         else:
@@ -160,9 +160,6 @@ class Response:
         finally:
             self._waiter = None
             timer.cancel()
-
-
-_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
 
 def _expire(waiter: "asyncio.Future[bool]") -> None:

@@ -29,6 +29,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from app.edge.refusals import Refusal, refused
 from app.edge.wire_line import Line
 from app.edge.wire_refusals import (
+    BODY_FAULT,
+    TOO_LARGE,
+    TOO_SLOW,
     Answer,
     WireLimits,
     body_cut,
@@ -48,10 +51,6 @@ __all__ = ["BODY_FAULT", "TOO_LARGE", "TOO_SLOW", "WireLimits", "protocol"]
 
 log = logging.getLogger(__name__)
 
-BODY_FAULT = "viaduct.body_fault"
-"""In the state of a scope: why its body was cut off, `TOO_LARGE` or `TOO_SLOW`."""
-TOO_LARGE = "too_large"
-TOO_SLOW = "too_slow"
 
 _LEAVING_MAX = 64
 """Connections over the cap that are told so at the same time; further ones are closed without a word."""

@@ -11,6 +11,11 @@ from app.edge.asgi import Headers
 from app.edge.refusals import Refusal, internal_error, refused
 from app.protocol.faults import Overloaded
 
+BODY_FAULT = "viaduct.body_fault"
+"""In the state of a scope: why its body was cut off, `TOO_LARGE` or `TOO_SLOW`."""
+TOO_LARGE = "too_large"
+TOO_SLOW = "too_slow"
+
 Answer = tuple[int, Headers, bytes]
 """Status, headers, body."""
 
@@ -111,7 +116,7 @@ def head_too_slow() -> Answer:
 
 
 def body_cut(fault: str, limits: WireLimits) -> Answer:
-    if fault == "too_large":
+    if fault == TOO_LARGE:
         return refused(Refusal(413, fault, f"a body may have at most {limits.body_bytes} bytes"))
     return refused(Refusal(408, fault, "the body did not arrive in time"))
 

@@ -13,7 +13,7 @@ from app.gateway.stream import Outlet
 from app.gateway.tasks import Tasks
 from app.protocol import methods
 from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
-from app.protocol.jsonrpc import Notification, Request, payload
+from app.protocol.jsonrpc import Notification
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.upstreams.command import resolve
 from app.upstreams.sweep import sweep_forsaken
@@ -128,12 +128,9 @@ class Gateway:
         live = self.open(upstream, owner)
         live.is_confirmed = True
         self._implicit[owner, upstream.name] = live
-        params = {
-            "protocolVersion": version or NEWEST_HANDSHAKE.date,
-            "capabilities": {},
-            "clientInfo": {"name": "viaduct", "version": self.settings.version},
-        }
-        live.ask(Request(0, methods.INITIALIZE, payload(params)), Unheard(), takes_json=True, takes_stream=False)
+        revision = version or NEWEST_HANDSHAKE.date
+        greeting = methods.introduction(0, "viaduct", self.settings.version, revision)
+        live.ask(greeting, Unheard(), takes_json=True, takes_stream=False)
         live.tell(Notification(methods.INITIALIZED))
         return live
 

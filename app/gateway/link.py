@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-from app.core.conversation import FOREVER, Conversation
+from app.core.conversation import Conversation
+from app.core.deadlines import FOREVER
 from app.gateway.settings import UpstreamSettings
 from app.gateway.tasks import Tasks
 from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, Unavailable
@@ -131,7 +132,7 @@ class Link:
                 self._not_ready(f"the server ended before it was ready: {exit.describe()}", "exited_before_ready", exit)
             )
             return
-        details: dict[str, object] = {"server": self._upstream.name, "exitCode": exit.code, "signal": exit.signal}
+        details: dict[str, object] = {"exitCode": exit.code, "signal": exit.signal}
         self.fail(Exited(f"the server ended: {exit.describe()}", executed="unknown", details=details))
 
     def _heard(self, message: Message) -> None:
@@ -156,7 +157,6 @@ class Link:
         try:
             child = await children.start(upstream.name, upstream.command, upstream.limits, self)
         except Unavailable as fault:
-            fault.details.setdefault("server", upstream.name)
             self.fail(fault)
             return
         if self._is_over:
@@ -179,7 +179,7 @@ class Link:
 
     def _not_ready(self, sentence: str, reason: str, exit: Exit | None = None) -> Unavailable:  # noqa: A002
         """With the exit and the last lines of stderr, for without them nobody can mend it."""
-        details: dict[str, object] = {"server": self._upstream.name}
+        details: dict[str, object] = {}
         if exit is not None:
             details |= {"exitCode": exit.code, "signal": exit.signal}
         if self._child is not None:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
+from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
 from app.core.replay import EventLog
-from app.core.session import FOREVER, Phase, Session
+from app.core.session import Phase, Session
 from app.gateway.settings import SessionSettings
 from app.gateway.stream import Outlet, Stream
 from app.protocol.faults import ClientFault, GatewayFault, InvalidRequest, Overloaded, UnknownSession

@@ -157,8 +157,11 @@ def _checked(ident: int | str | UnsetType | None) -> RequestId:
 
 def line(message: Message) -> bytes:
     """The message for a pipe: one line, without its newline."""
-    text = encode(message)
-    # Outside of strings a newline is only white space, and inside of them JSON has it escaped.
+    return one_line(encode(message))
+
+
+def one_line(text: bytes) -> bytes:
+    """The same JSON without line breaks: in strings it has them escaped, and elsewhere they are only white space."""
     return text.translate(_ONE_LINE) if b"\n" in text or b"\r" in text else text
 
 

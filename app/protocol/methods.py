@@ -151,6 +151,16 @@ def greeting(request: Request) -> Greeting:
         return Greeting()
 
 
+def introduction(ident: RequestId, name: str, version: str, revision: str) -> Request:
+    """Our own `initialize`, with no capabilities: where no client's is at hand."""
+    params = {
+        "protocolVersion": revision,
+        "capabilities": {},
+        "clientInfo": {"name": name, "version": version},
+    }
+    return Request(ident, INITIALIZE, Raw(_encoder.encode(params)))
+
+
 def greeted_version(result: Raw) -> str:
     """The protocol version that the server answered `initialize` with."""
     try:
