@@ -6,6 +6,7 @@ libraries hook into that reaction. So none of it is used: the signals are ours.
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -22,6 +23,7 @@ from app.config.listening import Listen
 from app.config.tree import Limits
 from app.edge.app import Viaduct
 from app.edge.wire import WireLimits, protocol
+from app.upstreams.reaper import Reaper, adopt_orphans
 
 log = logging.getLogger("viaduct")
 
@@ -33,6 +35,8 @@ _OVERTIME_SECONDS = 15.0
 """What stopping the children may take beyond the drain's budget before we go without them."""
 _KEEP_ALIVE_SECONDS = 75
 """Longer than proxies keep idle connections to us: a request must not meet a connection that is being closed."""
+_GARBAGE_THRESHOLDS = (10_000, 20, 20)
+"""A call makes objects and no cycles, so that looking for cycles often finds nothing, and takes time."""
 
 
 def serve_until_stopped(config: Config, banner: Banner, *, exit_with_parent: bool = False) -> int:
@@ -56,11 +60,24 @@ async def _serve(
     server.on_listening = lambda: _announce(banner, taken)
     server.exit_with_parent = exit_with_parent
     try:
-        await server.serve(sockets=[taken])
+        with _adopting_orphans():
+            await server.serve(sockets=[taken])
     except SystemExit:
         # uvicorn's way to say that the application's start failed; it has logged why.
         return 1
     return 0
+
+
+@contextlib.contextmanager
+def _adopting_orphans() -> Iterator[None]:
+    """This process is ours alone, so what our children leave behind may become ours too, and none stays a zombie."""
+    reaper = Reaper()
+    if adopt_orphans():
+        reaper.start(asyncio.get_running_loop())
+    try:
+        yield
+    finally:
+        reaper.stop()
 
 
 class _Server(uvicorn.Server):
@@ -92,6 +109,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
+            _spare_collector()
             self.on_listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -117,6 +135,13 @@ class _Server(uvicorn.Server):
             self._app.gateway.hurry()
         finally:
             self.should_exit = True
+
+
+def _spare_collector() -> None:
+    """What was imported lives as long as we do: searched again and again, it stops every call for 10 ms."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
 
 def _announce(banner: Banner, taken: socket.socket) -> None:
