@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from app.cli import parent as _parent  # noqa: F401 - notes early who started us
-from app.cli.exits import in_one_sentence
+from app.cli.exits import heed_sigterm, in_one_sentence
 from app.cli.options import CommandLast, Options, serving_options
 
 _CONFIG = click.argument("config", type=click.Path(path_type=Path), envvar="VIADUCT_CONFIG")
@@ -91,6 +91,7 @@ def token(name: str, scopes: tuple[str, ...], expires: str | None) -> None:
 
 
 def main() -> None:
+    heed_sigterm()
     cli(prog_name="viaduct")
 
 

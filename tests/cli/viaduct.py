@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +37,14 @@ class Serving:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Serving]:
-    """Start it, and hand it over once its banner is complete."""
+def serving(
+    folder: Path, *arguments: str, env: Mapping[str, str] | None = None, launcher: Sequence[str] = ()
+) -> Iterator[Serving]:
+    """Start it, and hand it over once its banner is complete; `launcher` is a command that starts it for us."""
     log = folder / "stderr"
     with log.open("w") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app", *arguments],
+            [*launcher, sys.executable, "-m", "app", *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment(env),
         )  # fmt: skip
     alarm = threading.Timer(SECONDS, process.kill)
