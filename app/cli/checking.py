@@ -13,8 +13,19 @@ from app.asgi import gateway_settings
 from app.config import Config
 from app.gateway.settings import UpstreamSettings
 from app.protocol.faults import ClientFault, GatewayFault, Unavailable, UnknownMethod
-from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, line, payload, read_all
-from app.protocol.methods import error_code
+from app.protocol.jsonrpc import (
+    Failure,
+    Message,
+    Notification,
+    Request,
+    Result,
+    failure,
+    line,
+    payload,
+    read_all,
+    result,
+)
+from app.protocol.methods import PING, error_code
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.upstreams.child import Child, Exit, start
 
@@ -73,7 +84,8 @@ async def _check(upstream: UpstreamSettings) -> Report:
     try:
         async with asyncio.timeout(upstream.deadlines.start):
             child = await start(upstream.name, upstream.command, upstream.limits, talk)
-            await _ask_all(report, talk, child)
+            talk.begin(child)
+            await _ask_all(report, talk)
         report.ok = True
     except TimeoutError:
         report.reason, report.error = "start_timed_out", f"no answer within {upstream.deadlines.start:g} s"
@@ -86,29 +98,27 @@ async def _check(upstream: UpstreamSettings) -> Report:
     return report
 
 
-async def _ask_all(report: Report, talk: "_Talk", child: Child) -> None:
+async def _ask_all(report: Report, talk: "_Talk") -> None:
     params: dict[str, object] = {
         "protocolVersion": NEWEST_HANDSHAKE.date,
         "capabilities": {},
         "clientInfo": {"name": "viaduct-check", "version": "1"},
     }
-    greeted = await talk.ask(child, "initialize", params)
+    greeted = await talk.ask("initialize", params)
     report.version, report.info = str(greeted.get("protocolVersion", "")), greeted.get("serverInfo")
-    child.write(line(Notification("notifications/initialized")))
+    talk.say(Notification("notifications/initialized"))
     capabilities = greeted.get("capabilities")
     for name, method, capability in _LISTS:
         if isinstance(capabilities, dict) and capability in capabilities:
-            report.offers[name] = await _all_pages(
-                talk, child, method, "resourceTemplates" if name == "templates" else name
-            )
+            report.offers[name] = await _all_pages(talk, method, "resourceTemplates" if name == "templates" else name)
 
 
-async def _all_pages(talk: "_Talk", child: Child, method: str, key: str) -> list[str]:
+async def _all_pages(talk: "_Talk", method: str, key: str) -> list[str]:
     names: list[str] = []
     params: dict[str, object] = {}
     for _ in range(PAGES_MAX):
         try:
-            page = await talk.ask(child, method, params)
+            page = await talk.ask(method, params)
         except UnknownMethod:
             break
         items = page.get(key)
@@ -122,19 +132,33 @@ async def _all_pages(talk: "_Talk", child: Child, method: str, key: str) -> list
 
 
 class _Talk:
-    """One question at a time, and its answer."""
+    """One question of ours at a time, and its answer. The server's own are answered too: some wait for that."""
 
     def __init__(self) -> None:
+        self._child: Child | None = None
+        self._early: list[Message] = []
         self._count = 0
         self._answer: asyncio.Future[Raw] | None = None
         self._exit: Exit | None = None
 
-    async def ask(self, child: Child, method: str, params: dict[str, object]) -> dict[str, object]:
+    def begin(self, child: Child) -> None:
+        """What it asked before we had it is answered now."""
+        self._child = child
+        for message in self._early:
+            self.say(message)
+
+    def say(self, message: Message) -> None:
+        if self._child is None:
+            self._early.append(message)
+        else:
+            self._child.write(line(message))
+
+    async def ask(self, method: str, params: dict[str, object]) -> dict[str, object]:
         self._count += 1
         self._answer = asyncio.get_running_loop().create_future()
         if self._exit is not None:
             self.on_exit(self._exit)
-        child.write(line(Request(self._count, method, payload(params))))
+        self.say(Request(self._count, method, payload(params)))
         return _objects.decode(await self._answer)
 
     def on_line(self, text: bytes) -> None:
@@ -153,6 +177,17 @@ class _Talk:
         self._fail(Unavailable(f"the server ended: {exit.describe()}", reason="exited_before_ready"))
 
     def _heard(self, message: Message) -> None:
+        match message:
+            case Request() if message.method == PING:
+                self.say(result(message.id, {}))
+            case Request():
+                self.say(failure(message.id, UnknownMethod("only a ping is answered here", reason="checking")))
+            case Notification():
+                pass
+            case Result() | Failure():
+                self._answered(message)
+
+    def _answered(self, message: Result | Failure) -> None:
         if self._answer is None or self._answer.done():
             return
         match message:

@@ -26,6 +26,31 @@ for line in sys.stdin:
             continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
+ASKING = """
+import json, sys
+def ask(ident, method):
+    print(json.dumps({"jsonrpc": "2.0", "id": ident, "method": method}), flush=True)
+    answer = json.loads(sys.stdin.readline())
+    while "method" in answer:
+        early.append(answer)
+        answer = json.loads(sys.stdin.readline())
+    assert answer["id"] == ident
+    return answer["error"]["code"] if "error" in answer else answer["result"]
+early = []
+answers = [ask("p", "ping"), ask(7, "roots/list"), ask(1, "sampling/createMessage")]
+while True:
+    message = early.pop(0) if early else json.loads(sys.stdin.readline() or "null")
+    if message is None:
+        break
+    if message["method"] == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "asking"}}
+    elif message["method"] == "tools/list":
+        answers.append(ask("again", "ping"))
+        result = {"tools": [{"name": json.dumps(answers)}]}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
 DYING = "import sys; print('no key found', file=sys.stderr); sys.exit(3)"
 SILENT = "import sys; print('still thinking', file=sys.stderr, flush=True); sys.stdin.read()"
 
@@ -84,3 +109,9 @@ def test_a_table_says_the_same_to_people(tmp_path: Path) -> None:
     assert "exit code 3" in dying
     assert "no key found" in dying
     assert "3 tools, 1 prompts" in paged
+
+
+def test_a_server_that_asks_is_answered(tmp_path: Path) -> None:
+    code, reports = checked(tmp_path, asking=python(ASKING, startTimeout=10))
+    assert reports["asking"]["offers"] == {"tools": ["[{}, -32601, -32601, {}]"]}
+    assert code == 0
