@@ -21,6 +21,7 @@ _ONCE = frozenset(
     }
 )
 _JOINED = b"accept"
+_PARAM = b"mcp-param-"
 _QUERY_SECRETS = frozenset({b"access_token", b"token", b"api_key", b"apikey", b"authorization"})
 
 
@@ -38,6 +39,10 @@ class Head(dict[bytes, bytes]):
                 self[name] = value
             elif name == _JOINED:
                 self[name] = self[name] + b"," + value if name in self else value
+            elif name.startswith(_PARAM):
+                if name in self:
+                    raise Refusal(400, "duplicate_header", "an Mcp-Param header is there twice")
+                self[name] = value
 
     def text(self, name: bytes) -> str | None:
         """As ASCII; what is not ASCII is nothing that we ever gave out."""
