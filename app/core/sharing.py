@@ -1,55 +1,37 @@
-"""One child for all sessions of a server: what each may say to it, and who hears what it says.
+"""One handshake child for several parties: what each may say to it, and who hears what it says.
 
-The child was greeted by us with no capabilities, so it asks nobody anything; what answers no request goes to all
-sessions, to those who subscribed, or to our own log, for nobody can say whose it is. Ids and progress tokens need
-no mapping here: the sessions of a shared child mint them from one source.
+The child was greeted by us, so each party speaks only for itself. What answers no request goes to the party that
+holds the child; where nobody does, to all sessions, to those who subscribed, or to our own log, for nobody can say
+whose it is. Ids and progress tokens need no mapping here: the parties mint them from one source.
 """
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from app.core.holding import Holding
+from app.core.parties import OWN, Changed, Outcome, Party, Refused, ToChild, ToLog, ToParty
 from app.protocol import methods
-from app.protocol.faults import GatewayFault, UnknownMethod
-from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, failure, payload, result
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, payload, result
 from app.protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
-
-Party: TypeAlias = int
-"""A session, as the shared child's machine knows it."""
-
-
-class ToParty(Struct, frozen=True):
-    party: Party
-    message: Message
-
-
-class ToChild(Struct, frozen=True):
-    message: Message
-
-
-class ToLog(Struct, frozen=True):
-    """A log message of the child's, which no client may see."""
-
-    notification: Notification
-
-
-class Refused(Struct, frozen=True):
-    """The child did not accept our greeting; it is of no use."""
-
-    error: Raw
-
-
-Outcome: TypeAlias = ToParty | ToChild | ToLog | Refused
-
-OWN = -1
-"""The party that we are ourselves."""
 
 
 class Sharing:
-    def __init__(self, mint: Iterator[int], version: str) -> None:
+    """The child is introduced to `client_info`, or else to viaduct of this `version`, with these capabilities."""
+
+    def __init__(
+        self,
+        mint: Iterator[int],
+        version: str,
+        capabilities: Mapping[str, Raw] | None = None,
+        client_info: Raw | None = None,
+    ) -> None:
+        self.greeted: Raw | None = None
+        """What the child answered our greeting with; until then, what the parties say waits."""
         self._mint = mint
-        self._version = version
+        self._capabilities = dict(capabilities or {})
+        self._client_info = client_info or payload({"name": "viaduct", "version": version})
+        self._holding = Holding(self._capabilities)
         self._owners: dict[RequestId, Party] = {}
         self._parties: set[Party] = set()
         self._levels: dict[Party, str] = {}
@@ -58,27 +40,30 @@ class Sharing:
         self._subscribers: dict[str, set[Party]] = {}
         self._subscribing: dict[RequestId, str] = {}
         self._greeting_id: RequestId | None = None
-        self._greeted: Raw | None = None
-        self._held: list[tuple[Party, Message]] = []
+        self._early: list[tuple[Party, Message]] = []
 
     def greet(self) -> list[Outcome]:
-        """Introduce ourselves, with no capabilities."""
+        """Introduce ourselves."""
         self._greeting_id = next(self._mint)
-        date = NEWEST_HANDSHAKE.date
-        return [ToChild(methods.introduction(self._greeting_id, "viaduct", self._version, date))]
+        said = {
+            "protocolVersion": NEWEST_HANDSHAKE.date,
+            "capabilities": self._capabilities,
+            "clientInfo": self._client_info,
+        }
+        return [ToChild(Request(self._greeting_id, methods.INITIALIZE, payload(said)))]
 
     def submit(self, party: Party, message: Message) -> list[Outcome]:
-        """A session has something for the child."""
-        if self._greeted is None:
-            self._held.append((party, message))
+        """A party has something for the child."""
+        if self.greeted is None:
+            self._early.append((party, message))
             return []
         match message:
             case Request():
-                return self._requested(party, message, self._greeted)
+                return self._requested(party, message, self.greeted)
             case Notification():
                 return self._notified(party, message)
             case Result() | Failure():
-                return []
+                return self._holding.answer(party, message)
 
     def receive(self, message: Message) -> list[Outcome]:
         """The child said something."""
@@ -93,7 +78,7 @@ class Sharing:
                 return self._asked(message)
 
     def leave(self, party: Party) -> list[Outcome]:
-        """A session has ended: nobody waits for its calls, and its subscriptions lapse."""
+        """A party is gone: nobody waits for its calls, its subscriptions lapse, and it holds the child no more."""
         outcomes: list[Outcome] = []
         for ident in [ident for ident, owner in self._owners.items() if owner == party]:
             del self._owners[ident]
@@ -101,7 +86,8 @@ class Sharing:
                 outcomes.append(ToChild(methods.cancellation(ident, "the session has ended")))
         for uri in [uri for uri, parties in self._subscribers.items() if party in parties]:
             outcomes += self._lapsed(party, uri)
-        self._held = [(owner, message) for owner, message in self._held if owner != party]
+        outcomes += self._holding.end(party)
+        self._early = [(owner, message) for owner, message in self._early if owner != party]
         self._parties.discard(party)
         self._levels.pop(party, None)
         level = self._detailed()
@@ -110,8 +96,20 @@ class Sharing:
             outcomes.append(ToChild(Request(self._own(), methods.SET_LEVEL, payload({"level": level}))))
         return outcomes
 
+    def hold(self, party: Party) -> list[Outcome]:
+        """From now on the child's questions and log messages are this party's."""
+        return self._holding.take(party)
+
+    def unhold(self, party: Party) -> list[Outcome]:
+        """The party goes on without them; what it was asked and did not answer, it never will."""
+        return self._holding.end(party)
+
     def withdraw(self, ident: int, unsend: Callable[[int], bool]) -> bool:
         """A request is taken back by `unsend` if it can be; not one that others may rely on by now."""
+        for early in self._early:
+            if isinstance(early[1], Request) and early[1].id == ident:
+                self._early.remove(early)
+                return True
         if ident in self._subscribing or not unsend(ident):
             return False
         self._owners.pop(ident, None)
@@ -123,10 +121,10 @@ class Sharing:
             case Failure():
                 return [Refused(reply.error)]
             case Result():
-                self._greeted = reply.result
+                self.greeted = reply.result
         outcomes: list[Outcome] = [ToChild(Notification(methods.INITIALIZED))]
-        held, self._held = self._held, []
-        for party, message in held:
+        early, self._early = self._early, []
+        for party, message in early:
             outcomes += self.submit(party, message)
         return outcomes
 
@@ -245,17 +243,22 @@ class Sharing:
                 subscribers = self._subscribers.get(methods.resource_uri(notification.params), set())
                 return [ToParty(party, notification) for party in sorted(subscribers)]
             case methods.LOG_MESSAGE:
-                return [ToLog(notification)]
+                return self._unattributed(notification, [ToLog(notification)])
             case methods.CANCELLED:
-                return []
+                return self._holding.take_back(notification)
+            case method if method in methods.LIST_CHANGED:
+                return [Changed(notification), *self._news(notification)]
             case _:
-                return [ToParty(party, notification) for party in sorted(self._parties)]
+                return self._unattributed(notification, self._news(notification))
+
+    def _unattributed(self, notification: Notification, otherwise: list[Outcome]) -> list[Outcome]:
+        holder = self._holding.party
+        return otherwise if holder is None else [ToParty(holder, notification)]
+
+    def _news(self, notification: Notification) -> list[Outcome]:
+        return [ToParty(party, notification) for party in sorted(self._parties)]
 
     def _asked(self, question: Request) -> list[Outcome]:
         if question.method == methods.PING:
             return [ToChild(result(question.id, {}))]
-        refusal: GatewayFault = UnknownMethod(
-            "this server is shared by several clients, and none of them was declared able to answer",
-            reason="capability_not_declared",
-        )
-        return [ToChild(failure(question.id, refusal))]
+        return self._holding.ask(question)

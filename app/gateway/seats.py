@@ -4,7 +4,8 @@ import logging
 from collections.abc import Callable, Iterator
 from itertools import count
 
-from app.core.sharing import Outcome, Party, Refused, Sharing, ToChild, ToLog, ToParty
+from app.core.parties import Outcome, Party, Refused, ToChild, ToLog, ToParty
+from app.core.sharing import Sharing
 from app.gateway.link import Link
 from app.gateway.live import LiveSession
 from app.gateway.settings import UpstreamSettings

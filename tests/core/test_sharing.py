@@ -5,7 +5,8 @@ from itertools import count
 import pytest
 from msgspec import Raw
 
-from app.core.sharing import Outcome, Refused, Sharing, ToChild, ToLog, ToParty
+from app.core.parties import Changed, Outcome, Refused, ToChild, ToLog, ToParty
+from app.core.sharing import Sharing
 from app.protocol import methods
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
 
@@ -74,6 +75,22 @@ def test_the_child_is_greeted_by_us_with_no_capabilities() -> None:
         }
     )
     assert Sharing(count(100), "1.2").greet() == [ToChild(Request(100, "initialize", greeting))]
+
+
+def test_the_child_is_greeted_with_what_its_clients_are_able_to_do() -> None:
+    client = raw('{"name":"anna","version":"1.0"}')
+    sharing = Sharing(count(100), "1.2", {"roots": raw('{"listChanged":1.0}')}, client)
+    greeting = raw(
+        '{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":1.0}},'
+        '"clientInfo":{"name":"anna","version":"1.0"}}'
+    )
+    assert sharing.greet() == [ToChild(Request(100, "initialize", greeting))]
+
+
+def test_what_the_child_answered_can_be_read(new: Sharing) -> None:
+    assert new.greeted is None
+    new.receive(Result(100, GREETED))
+    assert new.greeted == GREETED
 
 
 def test_what_is_said_before_the_child_has_answered_waits_for_it_in_order(new: Sharing) -> None:
@@ -173,6 +190,13 @@ def test_a_call_that_was_never_sent_is_forgotten_and_one_that_was_is_not(sharing
     assert sharing.leave(ANNA) == ([] if was_unsent else [own_cancel(11)])
 
 
+def test_a_call_that_still_waits_for_the_greeting_is_taken_back_by_us(new: Sharing) -> None:
+    new.submit(ANNA, call(11))
+    new.submit(BERT, call(12))
+    assert new.withdraw(11, lambda ident: False) is True
+    assert new.receive(Result(100, GREETED))[1:] == [ToChild(call(12))]
+
+
 # What a session may not do to the others.
 
 
@@ -238,7 +262,7 @@ def test_log_messages_are_ours_and_no_clients(sharing: Sharing) -> None:
 def test_a_changed_list_is_news_to_every_session(sharing: Sharing, kind: str) -> None:
     note = Notification(f"notifications/{kind}/list_changed")
     sharing.leave(BERT)
-    assert sharing.receive(note) == [ToParty(ANNA, note), ToParty(CARL, note)]
+    assert sharing.receive(note) == [Changed(note), ToParty(ANNA, note), ToParty(CARL, note)]
 
 
 def test_a_session_that_has_not_been_greeted_hears_no_news(new: Sharing) -> None:
@@ -246,7 +270,7 @@ def test_a_session_that_has_not_been_greeted_hears_no_news(new: Sharing) -> None
     new.submit(ANNA, initialize(1))
     new.submit(BERT, call(2))
     note = Notification("notifications/tools/list_changed")
-    assert new.receive(note) == [ToParty(ANNA, note)]
+    assert new.receive(note) == [Changed(note), ToParty(ANNA, note)]
 
 
 def test_the_child_asks_nobody_anything(sharing: Sharing) -> None:

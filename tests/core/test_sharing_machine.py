@@ -12,8 +12,9 @@ from msgspec import Raw, json
 
 from app.core.deadlines import Deadlines
 from app.core.effects import Effect, Ended, EndStream, ToClient, ToUpstream
+from app.core.parties import Changed, Outcome, Refused, ToChild, ToLog, ToParty
 from app.core.session import Phase, Session
-from app.core.sharing import Outcome, Refused, Sharing, ToChild, ToLog, ToParty
+from app.core.sharing import Sharing
 from app.protocol import methods
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, payload
 
@@ -73,7 +74,7 @@ class SharingMachine(RuleBasedStateMachine):
         self.owed: dict[int, Owed] = {}
         self.wanted: dict[str, set[int]] = defaultdict(set)
         self.heard: list[tuple[int, Message]] = []
-        self.logged = 0
+        self.logged = self.changed = 0
         self.spoken: list[Message] = []
 
     # Carrying between the sessions, the machine and the child.
@@ -106,6 +107,8 @@ class SharingMachine(RuleBasedStateMachine):
                     self.child.hear(message)
                 case ToLog():
                     self.logged += 1
+                case Changed():
+                    self.changed += 1
                 case Refused():
                     pytest.fail("refused")
 
@@ -250,8 +253,9 @@ class SharingMachine(RuleBasedStateMachine):
 
     @rule(method=st.sampled_from(sorted(methods.LIST_CHANGED)))
     def changes(self, method: str) -> None:
-        note = Notification(method)
+        note, before = Notification(method), self.changed
         assert self.hearers(note) == [(party, note) for party in sorted(self.open)]
+        assert self.changed == before + 1
 
     @rule(method=st.sampled_from(["ping", "roots/list", "sampling/createMessage"]))
     def asks(self, method: str) -> None:

@@ -1,0 +1,62 @@
+"""Who has a handshake child to itself, and what the child has asked it.
+
+A child's question names no call, nor does its log message. While one party holds the child, both are that party's.
+"""
+
+from collections.abc import Collection
+
+from app.core.parties import Outcome, Party, ToChild, ToParty
+from app.protocol import methods
+from app.protocol.faults import Unavailable, UnknownMethod
+from app.protocol.jsonrpc import Notification, Reply, Request, RequestId, failure
+
+
+class Holding:
+    """`capabilities` are what the child was told that it may ask."""
+
+    def __init__(self, capabilities: Collection[str]) -> None:
+        self.party: Party | None = None
+        self._capabilities = capabilities
+        self._asked: dict[RequestId, None] = {}
+
+    def take(self, party: Party) -> list[Outcome]:
+        """The child is this party's now; one who still held it holds it no more."""
+        ended: list[Outcome] = [] if self.party is None or self.party == party else self.end(self.party)
+        self.party = party
+        return ended
+
+    def end(self, party: Party) -> list[Outcome]:
+        """The child is nobody's any more, and hears that its questions will not be answered."""
+        if party != self.party:
+            return []
+        self.party = None
+        asked, self._asked = self._asked, {}
+        gone = Unavailable("the client that was asked does not answer any more", reason="client_unreachable")
+        return [ToChild(failure(ident, gone)) for ident in asked]
+
+    def ask(self, question: Request) -> list[Outcome]:
+        """A question under an id that is still open is dropped, for one answer is all that can be told apart."""
+        if methods.NEEDED_CAPABILITY.get(question.method) not in self._capabilities:
+            undeclared = f"what {question.method!r} needs was not declared to this server"
+            return [ToChild(failure(question.id, UnknownMethod(undeclared, reason="capability_not_declared")))]
+        if self.party is None:
+            nobody = "no call is in progress whose client could be asked"
+            return [ToChild(failure(question.id, Unavailable(nobody, reason="client_unreachable")))]
+        if question.id in self._asked:
+            return []
+        self._asked[question.id] = None
+        return [ToParty(self.party, question)]
+
+    def answer(self, party: Party, reply: Reply) -> list[Outcome]:
+        if party != self.party or reply.id is None or reply.id not in self._asked:
+            return []
+        del self._asked[reply.id]
+        return [ToChild(reply)]
+
+    def take_back(self, notification: Notification) -> list[Outcome]:
+        """The child does not want to know any more."""
+        ident = methods.cancelled_id(notification)
+        if self.party is None or ident is None or ident not in self._asked:
+            return []
+        del self._asked[ident]
+        return [ToParty(self.party, notification)]
