@@ -3,18 +3,28 @@
 from app.edge.asgi import JSON, Headers
 from app.protocol import faults
 from app.protocol.faults import GatewayFault
-from app.protocol.jsonrpc import encode, failure
+from app.protocol.jsonrpc import Failure, Reply, encode, failure
+from app.protocol.methods import error_code
 
 _STATUS: dict[type[GatewayFault], int] = {
     faults.Malformed: 400,
     faults.InvalidRequest: 400,
     faults.UnknownMethod: 404,
     faults.BadParams: 400,
+    faults.HeaderMismatch: 400,
+    faults.MissingCapability: 400,
+    faults.UnsupportedRevision: 400,
     faults.UnknownSession: 404,
     faults.Unavailable: 503,
     faults.Overloaded: 503,
     faults.ShuttingDown: 503,
     faults.Denied: 403,
+}
+_ANSWERED = {
+    faults.UnknownMethod.code: 404,
+    faults.HeaderMismatch.code: 400,
+    faults.MissingCapability.code: 400,
+    faults.UnsupportedRevision.code: 400,
 }
 _TOO_MANY = frozenset({"sessions.maxPerPrincipal", "calls_in_flight", "streams"})
 
@@ -38,6 +48,11 @@ def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
     if wrong.retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, round(wrong.retry_after))))
     return status, headers, encode(failure(wrong.answers, wrong))
+
+
+def status_of(reply: Reply) -> int:
+    """Of a stateless request's answer that comes first, whoever wrote it (2026-07-28, basic/transports)."""
+    return _ANSWERED.get(error_code(reply.error), 200) if isinstance(reply, Failure) else 200
 
 
 def unauthorized() -> Refusal:

@@ -9,7 +9,7 @@ Codes of JSON-RPC keep their meaning; our own lie outside its reserved range (20
 HTTP statuses are not known here: `app.edge.refusals` chooses them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 Executed = Literal["no", "unknown"]
@@ -84,6 +84,31 @@ class BadParams(ClientFault):
 
     code = -32602
     reason = "bad_params"
+
+
+class HeaderMismatch(ClientFault):
+    """A header does not say what the body says, or is missing (2026-07-28, basic/transports: "Server Validation")."""
+
+    code = -32020
+    reason = "header_mismatch"
+
+
+class MissingCapability(ClientFault):
+    """The request needs what its client did not declare; `required` is shaped like the client's capabilities."""
+
+    code = -32021
+    reason = "missing_capability"
+
+    def __init__(self, message: str, required: Mapping[str, object]) -> None:
+        super().__init__(message, details={"requiredCapabilities": dict(required)})
+
+
+class UnsupportedRevision(ClientFault):
+    code = -32022
+    reason = "unsupported_revision"
+
+    def __init__(self, message: str, requested: str, supported: Sequence[str]) -> None:
+        super().__init__(message, details={"supported": list(supported), "requested": requested})
 
 
 class UnknownSession(ClientFault):

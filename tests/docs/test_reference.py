@@ -147,7 +147,13 @@ def leaves(fault: type[GatewayFault]) -> Iterator[type[GatewayFault]]:
 
 
 def raised(fault: type[GatewayFault]) -> GatewayFault:
-    return fault() if fault is faults.UnknownSession else fault("it went wrong")
+    if fault is faults.UnknownSession:
+        return faults.UnknownSession()
+    if fault is faults.MissingCapability:
+        return faults.MissingCapability("it went wrong", {})
+    if fault is faults.UnsupportedRevision:
+        return faults.UnsupportedRevision("it went wrong", "", ())
+    return fault("it went wrong")
 
 
 def test_every_fault_is_documented_with_its_code_reason_and_status() -> None:

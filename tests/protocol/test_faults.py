@@ -3,13 +3,22 @@
 import pytest
 
 from app.protocol import faults
-from app.protocol.faults import ClientFault, GatewayFault, GatewayLimit, UnknownSession, UpstreamFault
+from app.protocol.faults import (
+    ClientFault,
+    GatewayFault,
+    GatewayLimit,
+    MissingCapability,
+    UnknownSession,
+    UnsupportedRevision,
+    UpstreamFault,
+)
 
 CODES: dict[type[GatewayFault], tuple[int, str, bool]] = {
     faults.Malformed: (-32700, "malformed", False),
     faults.InvalidRequest: (-32600, "invalid_request", False),
     faults.UnknownMethod: (-32601, "unknown_method", False),
     faults.BadParams: (-32602, "bad_params", False),
+    faults.HeaderMismatch: (-32020, "header_mismatch", False),
     faults.Unavailable: (-31001, "unavailable", True),
     faults.Exited: (-31002, "exited", True),
     faults.TimedOut: (-31003, "timed_out", True),
@@ -35,7 +44,7 @@ def test_a_fault_tells_its_code_its_reason_and_whether_to_try_again(kind: type[G
 
 
 def test_no_fault_is_missing_here_and_none_shares_a_code() -> None:
-    named: set[type[GatewayFault]] = {*CODES, UnknownSession}
+    named: set[type[GatewayFault]] = {*CODES, UnknownSession, MissingCapability, UnsupportedRevision}
     assert kinds(GatewayFault) - {GatewayFault, ClientFault, UpstreamFault, GatewayLimit} == named
     assert len({kind.code for kind in named}) == len(named)
 
@@ -69,3 +78,28 @@ def test_an_unknown_session_says_what_would_work_and_nothing_else() -> None:
     fault = UnknownSession()
     assert (fault.code, fault.data()["reason"]) == (-32001, "unknown_session")
     assert "initialize" in fault.message
+
+
+def test_a_missing_capability_is_told_in_the_shape_of_capabilities() -> None:
+    fault = MissingCapability("the server asks for a sample", {"sampling": {}})
+    assert fault.code == -32021
+    assert fault.data() == {
+        "source": "gateway",
+        "reason": "missing_capability",
+        "executed": "no",
+        "retryable": False,
+        "requiredCapabilities": {"sampling": {}},
+    }
+
+
+def test_an_unsupported_revision_is_told_with_those_that_are() -> None:
+    fault = UnsupportedRevision("no such revision", "2099-01-01", ("2026-07-28", "2025-11-25"))
+    assert fault.code == -32022
+    assert fault.data() == {
+        "source": "gateway",
+        "reason": "unsupported_revision",
+        "executed": "no",
+        "retryable": False,
+        "supported": ["2026-07-28", "2025-11-25"],
+        "requested": "2099-01-01",
+    }
