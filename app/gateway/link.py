@@ -8,8 +8,9 @@ from app.core.conversation import Conversation
 from app.core.deadlines import FOREVER
 from app.gateway.settings import UpstreamSettings
 from app.gateway.tasks import Tasks
-from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, Unavailable
+from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, SpokeNonsense, Unavailable
 from app.protocol.jsonrpc import Message, Request, Result, failure, line, read_all
+from app.protocol.salvage import answered_id
 from app.upstreams import child as children
 from app.upstreams.child import Child, Exit
 
@@ -102,7 +103,7 @@ class Link:
         try:
             messages = read_all(text)
         except ClientFault as fault:
-            self._nonsense(fault)
+            self._nonsense(fault, text)
             return
         if self._timer is not None:
             self._conversation.heard()
@@ -141,8 +142,15 @@ class Link:
         if not self._is_over:
             self._receive(message)
 
-    def _nonsense(self, fault: ClientFault) -> None:
+    def _nonsense(self, fault: ClientFault, text: bytes) -> None:
+        """The line is lost; where it was an answer, its call need not wait for another."""
         log.info("line on stdout is no message, dropped", extra={"server": self._upstream.name, "reason": fault.reason})
+        ident = answered_id(text)
+        if ident is not None:
+            sentence = f"the server's answer cannot be passed on: {fault.message}"
+            unreadable = SpokeNonsense(sentence, reason="unreadable_answer", executed="unknown")
+            unreadable.details["server"] = self._upstream.name
+            self._heard(failure(ident, unreadable))
         end = self._conversation.nonsense(self._loop.time())
         if end is not None:
             self.fail(end)

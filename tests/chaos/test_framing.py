@@ -1,5 +1,6 @@
 """What a child writes that is no message, or hardly one."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -107,6 +108,33 @@ async def test_a_server_that_babbles_from_the_start_is_ended_too(gateway: Gatewa
     assert await soon(has_ended, 3)
 
 
+UNREADABLE = {
+    "too deep": '{"jsonrpc":"2.0","id":IDENT,"result":{"x":' + "[" * 64 + "]" * 64 + "}}",
+    "too deep, and its id behind": '{"result":{"x":' + "[" * 64 + "]" * 64 + '},"jsonrpc":"2.0","id":IDENT}',
+    "deep beyond all measure": '{"jsonrpc":"2.0","id":IDENT,"error":' + "[" * 50_000 + "]" * 50_000 + "}",
+    "not UTF-8": '{"jsonrpc":"2.0","id":IDENT,"result":{"x":"\udcff"}}',
+    "a NaN": '{"jsonrpc": "2.0", "id": IDENT, "result": {"x": NaN}}',
+    "cut by a literal newline": '{"jsonrpc":"2.0","id":IDENT,"result":{"x":"a\nb"}}',
+    "result and error": '{"jsonrpc":"2.0","id":IDENT,"result":{},"error":{}}',
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+@on_loop
+async def test_an_answer_that_cannot_be_passed_on_fails_its_call_at_once_and_no_other(
+    gateway: Gateway, connect: Connect, kind: str
+) -> None:
+    client = await connect()
+    other = await client.ask(CALL, called("sleep", seconds=0.5, nonce="other"), ident="other")
+    written = (UNREADABLE[kind] + "\n").encode("utf-8", "surrogateescape").hex()
+    async with asyncio.timeout(5):
+        error = (await client.call(CALL, called("raw", hex=written, answers=True)))["error"]
+    assert error["code"] == -31004
+    data = {"reason": "unreadable_answer", "executed": "unknown", "server": "calm"}
+    assert {name: error["data"][name] for name in data} == data
+    assert (await client.settle(other, "other"))["result"]["content"][0]["text"] == "other"
+
+
 @pytest.mark.parametrize("size", [65_000, 65_535, 65_536, 65_537, 131_072, 1 << 20, 3_900_000])
 @on_loop
 async def test_long_lines_arrive_whole_and_the_next_is_read(gateway: Gateway, connect: Connect, size: int) -> None:
@@ -153,7 +181,6 @@ STRAYS = {
     "no id": '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}\n',
     "ids of another JSON type": "".join(f'{{"jsonrpc":"2.0","id":"{n}","result":{{"stray":1}}}}\n' for n in range(9)),
     "a fractional id": '{"jsonrpc":"2.0","id":2.0,"result":{"stray":1}}\n',
-    "a reply that is both": '{"jsonrpc":"2.0","id":2,"result":{"stray":1},"error":{}}\n',
     "progress of nobody": '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7}}\n',
     "a cancellation of nothing": '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n',
 }

@@ -136,8 +136,9 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
             text(ident, "last words")
         os._exit(int(args.get("code", 1)))
     elif name == "raw":
-        write(bytes.fromhex(args["hex"]))
-        text(ident, "written")
+        write(bytes.fromhex(args["hex"]).replace(b"IDENT", json.dumps(ident).encode()))
+        if not args.get("answers"):
+            text(ident, "written")
     else:
         error(ident, -32602, f"unknown tool {name}")
 
