@@ -123,7 +123,7 @@ def test_no_nesting_makes_the_check_slow() -> None:
     chains = b"[" + b",".join([nested(63)] * 8000) + b"]"
     flat = min(seconds(b"[" + b"[]," * (len(chains) // 3) + b"[]]") for _ in range(3))
     for hostile in (chains, b"[" * len(chains), nested(len(chains) // 2), b"]" * len(chains)):
-        assert min(seconds(hostile) for _ in range(3)) < 60 * flat
+        assert min(seconds(hostile) for _ in range(3)) < 10 * flat
 
 
 @st.composite
