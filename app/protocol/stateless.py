@@ -68,6 +68,14 @@ class _Required(Struct):
     state: str | UnsetType = field(default=UNSET, name="requestState")
 
 
+class _Place(Struct):
+    uri: str = ""
+
+
+class _Misplaced(Struct):
+    data: _Place = field(default_factory=_Place)
+
+
 class _Answered(Struct):
     responses: dict[str, Raw] = field(default_factory=dict, name="inputResponses")
     state: str | UnsetType | None = field(default=UNSET, name="requestState")
@@ -76,6 +84,7 @@ class _Answered(Struct):
 _kinds = Decoder(_Kind)
 _required = Decoder(_Required)
 _answered = Decoder(_Answered)
+_misplaced = Decoder(_Misplaced)
 
 
 def meta(params: Raw | None) -> dict[str, Raw]:
@@ -148,6 +157,19 @@ def with_meta(params: Raw | None, name: str, value: object) -> Raw:
     else:
         fields.pop("_meta", None)
     return payload(fields)
+
+
+def with_field(params: Raw | None, name: str, value: object) -> Raw:
+    """The parameters with one member set."""
+    return payload({**_fields.decode(params or b"{}"), name: value})
+
+
+def misplaced_uri(error: Raw) -> str:
+    """The resource that the error says does not exist (server/resources: "Error Handling")."""
+    try:
+        return _misplaced.decode(error).data.uri
+    except DecodeError:
+        return ""
 
 
 def subscription_id(notification: Notification) -> RequestId | None:
