@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from app.auth.principal import ANONYMOUS, Principal
 from app.edge import sse, streamable
-from app.edge.asgi import JSON, Headers, Receive, Scope, Send, respond
+from app.edge.asgi import JSON, Again, Headers, Receive, Scope, Send, Way, remember, respond
 from app.edge.guards import Guards, preflight
 from app.edge.heads import Head, refuse_secrets_in_query
-from app.edge.incoming import EdgeSettings, Incoming
+from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
 from app.edge.refusals import Refusal, not_allowed, refused, unauthorized
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
@@ -34,7 +34,7 @@ class Place:
 
     allow: bytes
     upstream: UpstreamSettings | None = None
-    serve: Callable[[Incoming], Coroutine[None, None, None]] = _nothing
+    serve: Callable[[Incoming], Coroutine[None, None, Repeat | None]] = _nothing
     asks_ready: bool = False
 
 
@@ -76,15 +76,36 @@ class Viaduct:
             incoming = Incoming(
                 scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors
             )
-            await place.serve(incoming)
+            repeat = await place.serve(incoming)
+            if repeat is not None:
+                remember(scope, self._again(incoming, repeat))
         except (GatewayFault, Refusal) as wrong:
-            # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
-            path = scope["path"] if scope["path"] in self._places else "unknown"
-            log.info("refused", extra={"path": path, "method": scope["method"], "reason": _reason(wrong)})
-            if isinstance(wrong, UpstreamFault | GatewayLimit) and place.upstream is not None:
-                wrong.details.setdefault("server", place.upstream.name)
-            status, headers, body = refused(wrong)
+            status, headers, body = self._refused(wrong, scope["path"], scope["method"])
             await respond(send, status, [*headers, *cors], body)
+
+    def _again(self, former: Incoming, repeat: Repeat) -> Again:
+        """As `__call__`, for a request with the head of `former`: only its token may have expired since."""
+        head, path, cors = former.head, former.scope["path"], former.cors
+
+        def again(text: bytes, way: Way) -> None:
+            try:
+                if len(text) > self._settings.body_max:
+                    raise too_large(self._settings)
+                repeat(text, self._principal(head).key, way)
+            except (GatewayFault, Refusal) as wrong:
+                status, headers, body = self._refused(wrong, path, "POST")
+                way.answer(status, (*headers, *cors), body)
+
+        return again
+
+    def _refused(self, wrong: GatewayFault | Refusal, path: str, method: str) -> tuple[int, Headers, bytes]:
+        # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
+        place = self._places.get(path)
+        told = "unknown" if place is None else path
+        log.info("refused", extra={"path": told, "method": method, "reason": _reason(wrong)})
+        if isinstance(wrong, UpstreamFault | GatewayLimit) and place is not None and place.upstream is not None:
+            wrong.details.setdefault("server", place.upstream.name)
+        return refused(wrong)
 
     def _principal(self, head: Head) -> Principal:
         if self._authenticate is None:

@@ -1,9 +1,11 @@
 """One request at an endpoint of a server, after the guards: who, where, and the way back."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from app.auth.principal import Principal
-from app.edge.asgi import Headers, Receive, Scope, Send
+from app.edge.asgi import Headers, Receive, Scope, Send, Way
 from app.edge.heads import Head
 from app.edge.refusals import Refusal
 from app.edge.responses import Response
@@ -26,6 +28,9 @@ class StreamSettings:
     retry_ms: int = 1000
     queue_bytes: int = 8 << 20
 
+    def response(self) -> Response:
+        return Response(bytes_max=self.queue_bytes, retry_ms=self.retry_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeSettings:
@@ -33,6 +38,10 @@ class EdgeSettings:
     body_max: int = 4 << 20
     takes_sessionless: bool = True
     """Whether a request without a session id is served by an implicit session."""
+
+
+Repeat: TypeAlias = Callable[[bytes, str, Way], None]
+"""Serves another request with a head that was served before: its body, the principal's key, and the way back."""
 
 
 @dataclass(slots=True)
@@ -47,25 +56,6 @@ class Incoming:
     principal: Principal
     cors: Headers
 
-    def response(self) -> Response:
-        streams = self.settings.streams
-        return Response(bytes_max=streams.queue_bytes, retry_ms=streams.retry_ms)
-
-    def revision(self) -> Revision | None:
-        """Of the version header; None where there is none.
-
-        Raises:
-            Refusal: no revision has that date (2025-11-25, basic/transports: "Protocol Version Header").
-        """
-        named = self.head.get(VERSION)
-        if named is None:
-            return None
-        revision = _REVISIONS.get(named)
-        if revision is None:
-            known = ", ".join(REVISIONS)
-            raise Refusal(400, "unknown_version", f"MCP-Protocol-Version names no revision; these are known: {known}")
-        return revision
-
     async def body(self) -> bytes:
         """The whole body, within the bounds that the settings and the HTTP parser set.
 
@@ -74,14 +64,14 @@ class Incoming:
         """
         declared = self.head.get(b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > self.settings.body_max:
-            raise self._too_large()
+            raise too_large(self.settings)
         event = await self.receive()
         body: bytes = event.get("body", b"")
         if event.get("more_body", False):
             body = await self._rest(body)
         fault = self.scope["state"].get(BODY_FAULT) if "state" in self.scope else None
         if len(body) > self.settings.body_max or fault == TOO_LARGE:
-            raise self._too_large()
+            raise too_large(self.settings)
         if fault is not None:
             raise Refusal(408, "too_slow", "the body did not arrive in time", [(b"connection", b"close")])
         return body
@@ -95,10 +85,26 @@ class Incoming:
             parts.append(event.get("body", b""))
             size += len(parts[-1])
             if size > self.settings.body_max:
-                raise self._too_large()
+                raise too_large(self.settings)
             if not event.get("more_body", False):
                 return b"".join(parts)
 
-    def _too_large(self) -> Refusal:
-        limit = self.settings.body_max
-        return Refusal(413, "too_large", f"a body may have at most {limit} bytes", [(b"connection", b"close")])
+
+def named_revision(head: Head) -> Revision | None:
+    """Of the version header; None where there is none.
+
+    Raises:
+        Refusal: no revision has that date (2025-11-25, basic/transports: "Protocol Version Header").
+    """
+    named = head.get(VERSION)
+    if named is None:
+        return None
+    revision = _REVISIONS.get(named)
+    if revision is None:
+        known = ", ".join(REVISIONS)
+        raise Refusal(400, "unknown_version", f"MCP-Protocol-Version names no revision; these are known: {known}")
+    return revision
+
+
+def too_large(settings: EdgeSettings) -> Refusal:
+    return Refusal(413, "too_large", f"a body may have at most {settings.body_max} bytes", [(b"connection", b"close")])

@@ -6,7 +6,8 @@ task, empties it. A client that reads so slowly that the bound is passed loses t
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from app.edge.asgi import Headers, Receive, Send
 from app.protocol.jsonrpc import one_line
@@ -29,6 +30,7 @@ class Response:
         "_bytes_max",
         "_chunks",
         "_is_over",
+        "_on_ready",
         "_retry_ms",
         "_size",
         "_skipped",
@@ -47,17 +49,19 @@ class Response:
         self._skipped = 0
         self._is_over = False
         self._waiter: asyncio.Future[bool] | None = None
+        self._on_ready: Callable[[], None] | None = None
 
     # The gateway's side.
 
     def answer(self, body: bytes) -> None:
         self.body = body
-        self._wake()
+        self._decide()
 
     def begin(self, prime: str | None) -> None:
         self.has_begun = True
         first = _COMMENT if prime is None else b"id: %s\nretry: %d\ndata: \n\n" % (prime.encode(), self._retry_ms)
         self._put(first)
+        self._decide()
 
     def event(self, ident: str | None, data: bytes) -> None:
         head = b"data: " if ident is None else b"id: %s\ndata: " % ident.encode()
@@ -74,6 +78,7 @@ class Response:
     def end(self) -> None:
         self._is_over = True
         self._wake()
+        self._decide()
 
     def skips(self) -> bool:
         """The first half of the bound is for everything, the second for what must not be missed."""
@@ -84,11 +89,18 @@ class Response:
 
     # The edge's side.
 
+    def when_ready(self, then: Callable[[], None]) -> None:
+        """Call `then` once it is known which form the response has."""
+        if self.body is not None or self.has_begun or self._is_over:
+            then()
+        else:
+            self._on_ready = then
+
     async def ready(self) -> None:
         """Until it is known which form the response has."""
-        if self.body is None and not self.has_begun and not self._is_over:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.when_ready(partial(_settle, waiter, woken=True))
+        await waiter
 
     async def write(
         self, receive: Receive, send: Send, headers: Headers, *, keep_alive: float, close_after: float | None
@@ -145,6 +157,11 @@ class Response:
             self._chunks += chunks
             self._size += sum(map(len, chunks))
         self._wake()
+
+    def _decide(self) -> None:
+        then, self._on_ready = self._on_ready, None
+        if then is not None:
+            then()
 
     def _wake(self) -> None:
         _settle(self._waiter, woken=True)

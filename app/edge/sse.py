@@ -23,7 +23,7 @@ async def serve_stream(incoming: Incoming) -> None:
         raise Refusal(406, "not_acceptable", "this is answered with text/event-stream; accept that")
     live = incoming.gateway.open(incoming.upstream, incoming.principal.key)
     live.is_confirmed = True
-    response = incoming.response()
+    response = incoming.settings.streams.response()
     # Relative, so that it is right under any prefix that a proxy in front may add (2024-11-05: "a URI").
     up = "../" if incoming.scope["path"].endswith("/") else ""
     endpoint = f"{up}messages?{_SESSION}={live.ident}"

@@ -7,14 +7,15 @@
 A refused head is answered here. A body that is too large, or not there in time, is the application's to answer
 (only it knows the CORS headers): its next `receive()` yields an empty last part, and `BODY_FAULT` in the scope's
 `state` says why. If it does not within `answer_seconds`, we do. An offer to upgrade is declined by serving the
-request as it is (RFC 9110, section 7.8). Trailers are dropped.
+request as it is (RFC 9110, section 7.8). Trailers are dropped. A whole request whose head is known does not pass
+through the parser (`app/edge/wire_known.py`).
 
 Of uvicorn's internals this relies on, and `tests/edge/test_wire_uvicorn.py` looks for all of them by name:
 
 - `HttpToolsProtocol`: the parser callbacks `on_*`, `on_response_complete`, `_should_upgrade`, and what it keeps of its
   configuration, its connection (`transport`, `flow`, `server`, `client`, `scheme`) and its requests (`parser`, `url`,
   `headers`, `cycle`, `pipeline`, `tasks`, `connections`);
-- `RequestResponseCycle`: how it is made, `run_asgi`, `receive`, and its state between the two;
+- `RequestResponseCycle`: `run_asgi`, `receive`, and its state between the two;
 - `FlowControl`, `ServerState.total_requests` and `STATUS_LINE`.
 """
 
@@ -54,6 +55,8 @@ log = logging.getLogger(__name__)
 
 _LEAVING_MAX = 64
 """Connections over the cap that are told so at the same time; further ones are closed without a word."""
+_RAW_MAX = 16384
+"""A request that is longer is not kept to learn its head from."""
 
 
 def protocol(limits: WireLimits) -> type[HttpToolsProtocol]:
@@ -106,6 +109,9 @@ class _Wire(Turns):
         if self._owed:
             self._read_owed(data)
             return
+        is_new = self._stage is _IDLE
+        if is_new and self._known and self.take_known(data):
+            return
         self._chunk = len(data)
         self._is_ascii = data.isascii() and (self._is_ascii or self._stage is not _HEAD)
         rest = None
@@ -119,6 +125,8 @@ class _Wire(Turns):
             self._read_owed(rest)
         elif self._stage is not _IDLE:
             self._check_progress()
+        elif is_new and self._chunk < 0 and len(data) <= _RAW_MAX:
+            self.cycle.raw = data
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._line.end()
@@ -154,7 +162,7 @@ class _Wire(Turns):
         fields = check_head(self.url, self.headers, version, self.limits, is_ascii=self._is_ascii)
         if b"upgrade" in fields and self.parser.should_upgrade():
             self._decline_upgrade(fields)
-        self.take(version, expects_continue=b"expect" in fields and version == "1.1")
+        self.take(version, fields)
         self.headers = []  # Trailers end up here, and not in the scope.
         self._stage = _BODY
         self._size = self._body = self._body_seen = 0

@@ -4,21 +4,91 @@ uvicorn writes a head as soon as it is known. Ours is held until the first part 
 gives in the same breath; on a small answer that saves one of two writes, and the client one of two wake-ups.
 """
 
-from collections.abc import Iterable
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import cached_property
+from typing import Any, Protocol
 
 from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.server import ServerState
 
+from app.edge.asgi import Receive, Scope, Send
 from app.edge.wire_refusals import internal
 
 _JOIN_MAX = 65536
 """A body up to this is copied behind its head; a larger one is written by itself."""
+_HEADS_MAX = 64
+
+log = logging.getLogger("uvicorn.error")
+
+
+class Owner(Protocol):
+    """The connection of a request."""
+
+    transport: asyncio.Transport
+    flow: FlowControl
+    server_state: ServerState
+
+    def on_response_complete(self) -> None: ...
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 class Cycle(RequestResponseCycle):
-    """Headers come from this application only, so they are not searched for line breaks again."""
+    """Headers come from this application only, so they are not searched for line breaks again.
 
-    head: bytes
+    uvicorn makes its own with twenty attributes, most of which are the same for every request.
+    """
+
+    logger = log
+    method = "POST"
+    version = "1.1"
+    raw = b""
+    """The bytes of the request, where they came at once and nothing else with them."""
+    head = b""
+    disconnected = False
+    waiting_for_100_continue = False
+    more_body = True
+    response_started = False
+    response_complete = False
+    chunked_encoding = False
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.transport = owner.transport
+        self.flow = owner.flow
+        self.keep_alive = True
+
+    @cached_property
+    def message_event(self) -> asyncio.Event:  # type: ignore[override]  # most requests never wait for one
+        return asyncio.Event()
+
+    # A request that was handed over.
+
+    def answer(self, status: int, headers: tuple[tuple[bytes, bytes], ...], body: bytes) -> None:
+        if self.response_started or self.disconnected or self.transport.is_closing():
+            return
+        self.response_started = self.response_complete = True
+        if (b"connection", b"close") in headers:
+            self.keep_alive = False
+        head = _heads.get(self.owner.server_state.default_headers, status, headers)
+        close = b"" if self.keep_alive else b"connection: close\r\n"
+        if len(body) > _JOIN_MAX:
+            self.transport.write(b"%b%bcontent-length: %d\r\n\r\n" % (head, close, len(body)))
+            self.transport.write(body)
+        else:
+            self.transport.write(b"%b%bcontent-length: %d\r\n\r\n%b" % (head, close, len(body), body))
+        self._end()
+
+    def serve(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self.body = bytearray()
+        self.scope = {}  # type: ignore[typeddict-item]  # who was handed the request has read its head
+        self.owner.run(self.run_asgi(app))  # type: ignore[arg-type]  # uvicorn types its events one by one
+
+    # ASGI.
 
     async def send(self, message: ASGISendEvent) -> None:
         if self.flow.write_paused and not self.disconnected:
@@ -43,17 +113,15 @@ class Cycle(RequestResponseCycle):
             raise RuntimeError("the response has begun already")
         self.response_started = True
         self.waiting_for_100_continue = False
-        parts = [STATUS_LINE[status]]
-        names = set()
-        for name, value in (*self.default_headers, *headers):
-            parts.append(b"%b: %b\r\n" % (name, value))
-            names.add(name)
+        headers = (*self.owner.server_state.default_headers, *headers)
+        names = {name for name, _ in headers}
+        parts = [_rendered(status, headers)]
         if b"connection" in names:
             self.keep_alive = False
         elif not self.keep_alive:
             parts.append(b"connection: close\r\n")
         is_counted = b"content-length" in names or status in (204, 304)
-        self.chunked_encoding = not is_counted and self.scope["http_version"] != "1.0"
+        self.chunked_encoding = not is_counted and self.version != "1.0"
         if self.chunked_encoding:
             parts.append(b"transfer-encoding: chunked\r\n")
         parts.append(b"\r\n")
@@ -63,7 +131,7 @@ class Cycle(RequestResponseCycle):
         if not self.response_started or self.response_complete:
             raise RuntimeError("there is no response to continue")
         head, self.head = self.head, b""
-        if self.scope["method"] == "HEAD":
+        if self.method == "HEAD":
             body = b""
         elif self.chunked_encoding:
             body = _chunked(body, more=more)
@@ -77,10 +145,37 @@ class Cycle(RequestResponseCycle):
 
     def _complete(self) -> None:
         self.response_complete = True
-        self.message_event.set()
+        if "message_event" in self.__dict__:
+            self.message_event.set()
+        self._end()
+
+    def _end(self) -> None:
         if not self.keep_alive:
             self.transport.close()
-        self.on_response()
+        self.owner.on_response_complete()
+
+
+class _Heads:
+    """Heads but for their end, as long as the default headers are the same: among them is the date."""
+
+    def __init__(self) -> None:
+        self._defaults: list[tuple[bytes, bytes]] = []
+        self._known: dict[tuple[int, tuple[tuple[bytes, bytes], ...]], bytes] = {}
+
+    def get(self, defaults: list[tuple[bytes, bytes]], status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+        if defaults is not self._defaults or len(self._known) > _HEADS_MAX:
+            self._defaults, self._known = defaults, {}
+        head = self._known.get((status, headers))
+        if head is None:
+            head = self._known[status, headers] = _rendered(status, (*defaults, *headers))
+        return head
+
+
+_heads = _Heads()
+
+
+def _rendered(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return STATUS_LINE[status] + b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 def _chunked(body: bytes, *, more: bool) -> bytes:

@@ -1,0 +1,313 @@
+"""Requests whose head a connection has seen before: handed over where they can be read in one way only."""
+
+import asyncio
+import random
+import socket
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from app.edge.asgi import Way, remember
+from app.edge.wire import WireLimits
+from app.edge.wire_known import KnownHeads
+from tests.edge.wire_server import PATIENCE, Client, Served, answer, serving
+
+LIMITS = WireLimits(max_pipelined=8, body_bytes=3000)
+HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nX-Last: 1\r\n\r\n"
+
+
+def post(body: bytes, head: bytes = HEAD) -> bytes:
+    return head % len(body) + body
+
+
+def again(text: bytes, way: Way) -> None: ...
+
+
+# What is known.
+
+
+def known(request: bytes, head_max: int = 32768) -> KnownHeads:
+    heads = KnownHeads(head_max)
+    heads.add(request, again)
+    return heads
+
+
+@pytest.mark.parametrize("spelling", [b"Content-Length", b"content-length"])
+def test_a_head_is_known_again_with_another_body(spelling: bytes) -> None:
+    head = HEAD.replace(b"Content-Length", spelling)
+    assert known(post(b"one", head)).find(post(b"x" * 1234, head)) == (again, b"x" * 1234)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        post(b"two").replace(b"Host: a", b"Host: b"),
+        post(b"two").replace(b"X-Last: 1", b"X-Last: 2"),
+        post(b"two").replace(b"Content-Length", b"content-length"),
+        post(b"two").replace(b"POST", b"PUT"),
+        post(b"two").replace(b"Content-Length: 3", b"Content-Length:  3"),
+        post(b"two").replace(b": 3", b": +3"),
+        post(b"two").replace(b": 3", b": 3 "),
+        post(b"two").replace(b": 3", b": "),
+        post(b"two").replace(b": 3", b": 0x3"),
+        post(b"two").replace(b": 3", b": \xb3"),
+        post(b"two").replace(b": 3", b": " + b"0" * 5000 + b"3"),
+        post(b"two") + b"x",
+        post(b"two") + post(b"two"),
+        post(b"two")[:-1],
+        b"\r\n" + post(b"two"),
+        HEAD % 3,
+        b"",
+        b"two",
+    ],
+)
+def test_anything_else_is_not_known(other: bytes) -> None:
+    assert known(post(b"one")).find(other) is None
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"POST /x HTTP/1.1\r\nX-Content-Length: 3\r\ncontent-length:3\r\n\r\none",
+        b"POST /x HTTP/1.1\r\nX: Content-Length: 3\r\ncontent-length:3\r\n\r\none",
+        b"POST /x HTTP/1.1\r\ncontent-length: 3\r\nX-Content-Length: 3\r\n\r\none",
+        b"POST /Content-Length: HTTP/1.1\r\ncontent-length:3\r\n\r\none",
+        b"POST /x HTTP/1.1\r\nHost: a\r\n\r\n",
+        post(b"one") + post(b"two"),
+        post(b"one", HEAD.replace(b"X-Last", b"X-" + b"y" * 5000)),
+    ],
+)
+def test_a_head_is_learned_only_where_its_length_is_beyond_doubt(request_: bytes) -> None:
+    assert not known(request_)
+
+
+def test_no_head_is_learned_that_may_grow_past_what_a_head_may_have() -> None:
+    request = post(b"one")
+    size = len(request) - 3
+    assert not known(request, size)
+    assert known(request, size + 9)
+
+
+def test_a_connection_remembers_a_few_heads_only() -> None:
+    heads = KnownHeads(32768)
+    requests = [post(b"one", HEAD.replace(b"/x", b"/%d" % n)) for n in range(17)]
+    for request in requests:
+        heads.add(request, again)
+    assert [heads.find(request) is not None for request in requests] == [False] * 16 + [True]
+
+
+# What is served.
+
+
+class Remembering:
+    """Answers in a task the first time, and from then on at once, with what it was handed."""
+
+    def __init__(self) -> None:
+        self.ways: SimpleQueue[Way] = SimpleQueue()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body, is_more = b"", True
+        while is_more:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                return
+            body, is_more = body + event["body"], event["more_body"]
+        await answer(send, 200, {"task": body.decode()})
+        remember(scope, self.again)
+
+    def again(self, text: bytes, way: Way) -> None:
+        match text:
+            case b"later":
+                self.ways.put(way)
+            case b"task":
+                way.serve(self.serve)
+            case b"bug":
+                raise RuntimeError("a bug of the application")
+            case b"late bug":
+                way.answer(200, (), b"already")
+                raise RuntimeError("a bug of the application")
+            case b"end":
+                way.answer(413, ((b"connection", b"close"),), b"end")
+            case b"large":
+                way.answer(200, (), b"x" * 1_000_000)
+            case _:
+                way.answer(200, ((b"x-kind", b"again"),), text)
+
+    async def serve(self, _scope: Any, _receive: Any, send: Any) -> None:
+        await answer(send, 200, {"task": "after all"})
+
+
+@pytest.fixture(scope="module", params=["uvloop", "asyncio"])
+def shared(request: pytest.FixtureRequest) -> Iterator[Served]:
+    with serving(LIMITS, request.param) as served:
+        yield served
+
+
+@pytest.fixture
+def app(shared: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remembering]:
+    app = Remembering()
+    monkeypatch.setattr(type(shared.app), "__call__", lambda _, *args: app(*args))
+    yield app
+    shared.records.clear()
+
+
+@pytest.fixture
+def client(shared: Served, app: Remembering) -> Iterator[Client]:
+    """On a connection that knows `HEAD`."""
+    with shared.connect() as client:
+        assert said(client, post(b"first")) == b'{"task": "first"}'
+        yield client
+
+
+def said(client: Client, request: bytes) -> bytes:
+    client.send(request)
+    response = client.read()
+    assert response is not None
+    assert response.status == 200
+    return response.body
+
+
+def test_a_request_with_a_known_head_is_handed_over(client: Client) -> None:
+    client.send(post(b"second"))
+    response = client.read()
+    assert response is not None
+    assert (response.status, response.body, response.headers["x-kind"]) == (200, b"second", "again")
+    assert "date" in response.headers
+    assert said(client, post(b"a third")) == b"a third"
+
+
+def test_another_connection_knows_nothing(client: Client, shared: Served) -> None:
+    with shared.connect() as other:
+        assert said(other, post(b"second")) == b'{"task": "second"}'
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nConnection: keep-alive, upgrade\r\nUpgrade: h2c\r\n\r\n",
+        b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+        b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n",
+    ],
+    ids=["upgrade", "expect", "put"],
+)
+def test_what_is_more_than_a_head_and_a_body_is_never_handed_over(client: Client, head: bytes) -> None:
+    for body in (b"one", b"two"):
+        client.send(post(body, head))
+        response = client.read()
+        if response is not None and response.status == 100:
+            response = client.read()
+        assert response is not None
+        assert response.json() == {"task": body.decode()}
+
+
+def test_a_request_in_pieces_is_the_parsers_wherever_it_is_cut(client: Client, shared: Served) -> None:
+    request = post(b"whole")
+    client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for cut in range(1, len(request)):
+        client.send(request[:cut])
+        assert said(client, request[cut:]) in (b'{"task": "whole"}', b"whole")
+
+
+def test_requests_behind_one_that_was_handed_over_wait_for_its_answer(
+    client: Client, app: Remembering, shared: Served
+) -> None:
+    client.send(post(b"later"))
+    way = app.ways.get(timeout=PATIENCE)
+    client.send(post(b"second") + post(b"third"))
+    shared.loop.call_soon_threadsafe(way.answer, 200, (), b"first")
+    answers = [client.read() for _ in range(3)]
+    assert [answer and answer.body for answer in answers] == [b"first", b'{"task": "second"}', b'{"task": "third"}']
+    assert said(client, post(b"fourth")) == b"fourth"
+
+
+def test_an_answer_to_a_client_that_is_gone_goes_nowhere(client: Client, app: Remembering, shared: Served) -> None:
+    client.send(post(b"later"))
+    way = app.ways.get(timeout=PATIENCE)
+    port = client.port
+    client.socket.close()
+    while port in shared.connections():
+        pass
+    shared.on_loop(lambda: way.answer(200, (), b"too late"))
+    assert shared.complaints() == []
+
+
+def test_who_was_handed_a_request_may_answer_in_a_task_after_all(client: Client) -> None:
+    assert said(client, post(b"task")) == b'{"task": "after all"}'
+    assert said(client, post(b"again")) == b"again"
+
+
+def test_an_answer_may_end_the_connection(client: Client) -> None:
+    client.send(post(b"end"))
+    response = client.read()
+    assert response is not None
+    assert (response.status, response.headers["connection"]) == (413, "close")
+    assert client.read() is None
+
+
+def test_a_large_answer_comes_whole(client: Client) -> None:
+    assert said(client, post(b"large")) == b"x" * 1_000_000
+    assert said(client, post(b"second")) == b"second"
+
+
+def test_a_body_beyond_the_limit_is_refused_although_its_head_is_known(client: Client) -> None:
+    client.send(post(b"x" * 3001))
+    response = client.read()
+    assert response is not None
+    assert response.json() == {"task": ""}
+    assert client.read() is None
+
+
+def test_a_bug_in_who_was_handed_a_request_is_an_internal_error(client: Client, shared: Served) -> None:
+    client.send(post(b"bug"))
+    response = client.read()
+    assert response is not None
+    assert (response.status, response.json()["error"]["code"]) == (500, -32603)
+    assert said(client, post(b"late bug")) == b"already"
+    assert said(client, post(b"and on")) == b"and on"
+    assert [record.exc_info is not None for record in shared.records] == [True, True]
+
+
+SEED = 20261130
+PIECES = [
+    post(b"one"),
+    post(b""),
+    post(b"four", HEAD.replace(b"/x", b"/y")),
+    *(HEAD % 3, b"one", b"\r\n", b"POST ", b"Content-Length: 3\r\n", b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n", b"x" * 40),
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_connection_that_knows_a_head_answers_as_one_that_does_not(
+    shared: Served, app: Remembering, seed: int
+) -> None:
+    """But for the way in which it was served: the same bytes are the same requests, or the same refusal."""
+    chance = random.Random(SEED + seed)
+    pieces = [chance.choice(PIECES) for _ in range(6)]
+    outcomes = []
+    for request in (post(b"first"), post(b"first").replace(b"POST", b"PUT")):
+        with shared.connect() as client:
+            said(client, request)
+            answers = []
+            for piece in pieces:
+                client.send(piece)
+                settle(shared)
+            client.socket.shutdown(socket.SHUT_WR)
+            try:
+                while (response := client.read()) is not None:
+                    answers.append((response.status, response.body.replace(b'{"task": "', b"").replace(b'"}', b"")))
+            except ConnectionError:
+                answers.append((0, b"reset"))
+        outcomes.append(answers)
+    assert outcomes[0] == outcomes[1]
+
+
+def settle(shared: Served) -> None:
+    """Until the loop has done what was sent before."""
+
+    async def turns() -> None:
+        for _ in range(8):
+            await asyncio.sleep(0)
+
+    asyncio.run_coroutine_threadsafe(turns(), shared.loop).result(PATIENCE)
