@@ -1,0 +1,173 @@
+"""Which warm child a stateless request gets, and whom it may meet there.
+
+All children here are alike: of one server, for one principal, greeted with the same capabilities. A request is known
+by its ticket, and a child by its number, which is given here. Who must wait is served in the order of coming.
+
+    request ──a child fits, or one more may be started──▶ has a child ──release, child lost──▶ gone
+        └──────none, or others wait──▶ waits ──its turn──▲    (release takes it out of the queue as well)
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum, auto
+from itertools import count
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from app.core.deadlines import FOREVER
+
+Ticket: TypeAlias = int
+ChildNumber: TypeAlias = int
+
+
+class Need(Enum):
+    ALONE = auto()
+    """What the child says of itself must be of this request: it may be asked back, or wants log messages."""
+    HOLDING = auto()
+    """Of all that the child says, only its log messages name no request, and they must be of this one."""
+    SHARED = auto()
+    LISTENING = auto()
+    """It hears what answers no request, from any child, and stands in nobody's way."""
+
+
+_SHUNNED: dict[Need, frozenset[Need]] = {
+    Need.ALONE: frozenset({Need.ALONE, Need.HOLDING, Need.SHARED}),
+    Need.HOLDING: frozenset({Need.ALONE, Need.HOLDING}),
+    Need.SHARED: frozenset({Need.ALONE}),
+    Need.LISTENING: frozenset(),
+}
+"""Whom a request does not go together with on one child."""
+
+
+class Use(Struct, frozen=True):
+    ticket: Ticket
+    child: ChildNumber
+
+
+class Start(Struct, frozen=True):
+    """The ticket has this child already; it is still to be started."""
+
+    ticket: Ticket
+    child: ChildNumber
+
+
+class Wait(Struct, frozen=True):
+    """A later answer to another ticket says when."""
+
+
+Grant: TypeAlias = Use | Start
+
+
+class _Child(Struct):
+    needs: Counter[Need] = field(default_factory=Counter)
+    used: int = 0
+    """Rises with every use: the child of the highest was the last one used."""
+    idle_at: float = FOREVER
+    """Since when it has been without any ticket."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.needs.total() > self.needs[Need.LISTENING]
+
+    def fits(self, need: Need) -> bool:
+        return not any(self.needs[other] for other in _SHUNNED[need])
+
+
+class Leases:
+    """At most `children_max` children, at least one; one that is idle for `idle_seconds` is to be stopped."""
+
+    def __init__(self, children_max: int, idle_seconds: float) -> None:
+        self._children_max = children_max
+        self._idle_seconds = idle_seconds
+        self._children: dict[ChildNumber, _Child] = {}
+        self._places: dict[Ticket, tuple[ChildNumber, Need]] = {}
+        self._waiting: dict[Ticket, Need] = {}
+        self._numbers: Iterator[ChildNumber] = count(1)
+        self._uses = count(1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nobody has a child or waits for one, and no child is warm."""
+        return not self._children and not self._waiting
+
+    @property
+    def due(self) -> float:
+        """No later than this, `expire` has something to do."""
+        return min((self._expires_at(child) for child in self._children.values()), default=FOREVER)
+
+    def request(self, ticket: Ticket, need: Need) -> Grant | Wait:
+        """Whoever comes later waits behind those who wait, for a child in shared use would else never be free."""
+        if need is Need.LISTENING or not self._waiting:
+            grant = self._place(ticket, need)
+            if grant is not None:
+                return grant
+        self._waiting[ticket] = need
+        return Wait()
+
+    def release(self, ticket: Ticket, now: float) -> list[Grant]:
+        """The request is over, whether it has a child, waits for one, or lost it; whose turn it is now is told."""
+        self._waiting.pop(ticket, None)
+        place = self._places.pop(ticket, None)
+        if place is not None:
+            self._leave(*place, now)
+        return self._serve()
+
+    def lost(self, number: ChildNumber) -> tuple[list[Ticket], list[Grant]]:
+        """The child is gone, or shall be used no more: who had it, and whose turn it is now."""
+        self._children.pop(number, None)
+        tickets = [ticket for ticket, (other, _need) in self._places.items() if other == number]
+        for ticket in tickets:
+            del self._places[ticket]
+        return tickets, self._serve()
+
+    def expire(self, now: float) -> list[ChildNumber]:
+        """The children to stop, for nobody has used them for long enough."""
+        expired = [number for number, child in self._children.items() if self._expires_at(child) <= now]
+        for number in expired:
+            del self._children[number]
+        return expired
+
+    def _serve(self) -> list[Grant]:
+        grants: list[Grant] = []
+        for ticket, need in list(self._waiting.items()):
+            grant = self._place(ticket, need)
+            if grant is None:
+                break
+            del self._waiting[ticket]
+            grants.append(grant)
+        return grants
+
+    def _place(self, ticket: Ticket, need: Need) -> Grant | None:
+        """A child in use before an idle one, so that this is left to who needs one alone; then the last one used, so
+        that a client meets the same process again, which may remember something."""
+        fitting = [(child.is_busy, child.used, number) for number, child in self._children.items() if child.fits(need)]
+        if fitting:
+            number = max(fitting)[-1]
+            self._take(ticket, need, number)
+            return Use(ticket, number)
+        if len(self._children) >= self._children_max:
+            return None
+        number = next(self._numbers)
+        self._children[number] = _Child()
+        self._take(ticket, need, number)
+        return Start(ticket, number)
+
+    def _take(self, ticket: Ticket, need: Need, number: ChildNumber) -> None:
+        child = self._children[number]
+        child.needs[need] += 1
+        child.idle_at = FOREVER
+        if need is not Need.LISTENING:
+            child.used = next(self._uses)
+        self._places[ticket] = (number, need)
+
+    def _leave(self, number: ChildNumber, need: Need, now: float) -> None:
+        child = self._children[number]
+        child.needs[need] -= 1
+        if need is not Need.LISTENING:
+            child.used = next(self._uses)
+        if not child.needs.total():
+            child.idle_at = now
+
+    def _expires_at(self, child: _Child) -> float:
+        return child.idle_at + self._idle_seconds
