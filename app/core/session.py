@@ -23,6 +23,7 @@ from app.core.outlets import Outlets
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, TimedOut, Unavailable, UnknownMethod
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
+from app.protocol.progress import under_token
 from app.protocol.revisions import ASSUMED, Revision, negotiated
 
 UNKNOWN_METHOD = -32601
@@ -194,7 +195,7 @@ class Session:
     def _forward(self, request: Request, stream: StreamId, now: float) -> list[Effect]:
         ident = next(self._mint)
         limits = self._deadlines
-        token = methods.progress_token(request)
+        ours, token = under_token(Request(ident, request.method, request.params), ident)
         is_greeting = request.method == methods.INITIALIZE
         quiet_at = now + (limits.start if is_greeting else limits.request)
         max_at = now + (limits.start if is_greeting else limits.max_request)
@@ -202,9 +203,6 @@ class Session:
         begin_at = self.outlets.owe(stream)
         if begin_at < self.due or quiet_at < self.due:
             self.due = min(begin_at, quiet_at)
-        ours = Request(ident, request.method, request.params)
-        if token is not None:
-            ours = methods.with_progress_token(ours, ident)
         return [ToUpstream(ours)] if is_greeting else self._upstream(ours)
 
     def _upstream(self, message: Message) -> list[Effect]:

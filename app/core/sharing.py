@@ -240,8 +240,7 @@ class Sharing:
                 owner = None if token is None else self._owners.get(token)
                 return [] if owner is None or owner == OWN else [ToParty(owner, notification)]
             case methods.RESOURCE_UPDATED:
-                subscribers = self._subscribers.get(methods.resource_uri(notification.params), set())
-                return [ToParty(party, notification) for party in sorted(subscribers)]
+                return self._updated(notification)
             case methods.LOG_MESSAGE:
                 return self._unattributed(notification, [ToLog(notification)])
             case methods.CANCELLED:
@@ -257,6 +256,15 @@ class Sharing:
 
     def _news(self, notification: Notification) -> list[Outcome]:
         return [ToParty(party, notification) for party in sorted(self._parties)]
+
+    def _updated(self, notification: Notification) -> list[Outcome]:
+        """The subscribers are told of the resource by which they were found."""
+        uri = methods.resource_uri(notification.params)
+        subscribers = self._subscribers.get(uri)
+        if not subscribers:
+            return []
+        told = methods.with_field(notification, "uri", uri)
+        return [ToParty(party, told) for party in sorted(subscribers)]
 
     def _asked(self, question: Request) -> list[Outcome]:
         if question.method == methods.PING:

@@ -123,9 +123,7 @@ def with_progress_token(request: Request, token: RequestId) -> Request:
 
 def with_field(notification: Notification, name: str, value: RequestId) -> Notification:
     """The notification with one field replaced; everything else stays the bytes it was."""
-    params = _fields.decode(notification.params or b"{}")
-    params[name] = Raw(_encoder.encode(value))
-    return Notification(notification.method, Raw(_encoder.encode(params)))
+    return Notification(notification.method, _written(notification.params, name, value))
 
 
 def cancelled_id(notification: Notification) -> RequestId | None:
@@ -172,11 +170,9 @@ def greeted_version(result: Raw) -> str:
 def with_version(result: Raw, version: str) -> Raw:
     """The answer to `initialize` under another protocol version; one that is no object stays as it is."""
     try:
-        fields = _fields.decode(result)
+        return _written(result, "protocolVersion", version)
     except DecodeError:
         return result
-    fields["protocolVersion"] = Raw(_encoder.encode(version))
-    return Raw(_encoder.encode(fields))
 
 
 def resource_uri(params: Raw | None) -> str:
@@ -188,9 +184,16 @@ def resource_uri(params: Raw | None) -> str:
 
 def with_uri(request: Request, uri: str) -> Request:
     """The request with the uri that we read in it, however often it was written there."""
-    params = _fields.decode(request.params or b"{}")
-    params["uri"] = Raw(_encoder.encode(uri))
-    return Request(request.id, request.method, Raw(_encoder.encode(params)))
+    return Request(request.id, request.method, _written(request.params, "uri", uri))
+
+
+def _written(params: Raw | None, name: str, value: RequestId) -> Raw:
+    """With one field of that name, and none that a reader who does not mind the case could take for it."""
+    fields = _fields.decode(params or b"{}")
+    for other in [other for other in fields if other != name and other.casefold() == name.casefold()]:
+        del fields[other]
+    fields[name] = Raw(_encoder.encode(value))
+    return Raw(_encoder.encode(fields))
 
 
 def log_level(params: Raw | None) -> str:

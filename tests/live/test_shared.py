@@ -1,5 +1,6 @@
 """One child for all sessions of a server: who hears what, and what nobody may end."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,11 @@ from tests.support.http import on_loop
 
 @pytest.fixture
 def gateway(tmp_path: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    servers = {"stage": entry(isolation="shared"), "dying": entry(isolation="shared")}
+    servers = {
+        "stage": entry(isolation="shared"),
+        "dying": entry(isolation="shared"),
+        "folding": entry("--mode", "folds_names", isolation="shared"),
+    }
     with serving(config(servers), tmp_path_factory.mktemp("shared")) as gateway:
         yield gateway
 
@@ -35,6 +40,29 @@ async def test_progress_under_one_token_reaches_only_who_asked(gateway: Gateway)
     for reply in (first, second):
         seen = [message async for message in reply.messages()]
         assert [message["params"]["progress"] for message in seen[:-1]] == [1, 2, 3]
+
+
+HIDDEN = {
+    "another case": '{"_META":{"PROGRESSTOKEN":%d}}',
+    "another case of the inner name": '{"_meta":{"ProgressToken":%d}}',
+    "the first of two": '{"_meta":{"progressToken":%d},"_meta":null}',
+    "the first of two inner ones": '{"_meta":{"progressToken":%d,"progressToken":null}}',
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+@on_loop
+async def test_no_token_that_is_hidden_from_us_reports_on_somebody_elses_call(gateway: Gateway, kind: str) -> None:
+    one, two = await Client(gateway, "folding").open(), await Client(gateway, "folding", OTHER_TOKEN).open()
+    wanted = {"name": "progress", "arguments": {"n": 2, "interval": 0.5}, "_meta": {"progressToken": "mine"}}
+    victim = await one.ask("tools/call", wanted, ident="v")
+    [call] = [line for line in json.loads(await two.tool("received")) if '"interval"' in line]
+    meta = (HIDDEN[kind] % json.loads(call)["id"])[1:-1]
+    params = '{"name":"progress","arguments":{"n":50,"interval":0},' + meta + "}"
+    attack = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":' + params + "}"
+    assert "result" in await two.settle(await two.post(attack.encode()), 9)
+    seen = [message async for message in victim.messages()]
+    assert [message["params"]["progress"] for message in seen[:-1]] == [1, 2]
 
 
 @on_loop

@@ -261,9 +261,17 @@ def after_greeting() -> None:
         )
 
 
+FOLDED = {"_meta": "_meta", "progresstoken": "progressToken"}
+
+
+def folded(pairs: list) -> dict:
+    """Names in any case, and of several that are alike the first: what some servers read."""
+    return {FOLDED.get(name.casefold(), name): value for name, value in reversed(pairs)}
+
+
 def handle(line: str) -> None:
     received.append(line)
-    message = json.loads(line)
+    message = json.loads(line, object_pairs_hook=folded if MODE == "folds_names" else None)
     if "method" not in message:
         with answered:
             answers[message["id"]] = message.get("result", {"error": message.get("error")})
