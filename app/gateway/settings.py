@@ -9,6 +9,8 @@ from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
 Isolation = Literal["session", "shared"]
+EraSetting = Literal["auto", "legacy", "modern"]
+CacheScope = Literal["private", "public"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,10 @@ class UpstreamSettings:
     limits: ChildLimits = field(default_factory=ChildLimits)
     logs_payloads: bool = False
     """Whether every line to and from its children is logged, whole: for hunting a bug, and never left on."""
+    era: EraSetting = "auto"
+    ttl_ms: int = 0
+    """How long a stateless client may keep what a server of the handshake listed, which says nothing of it itself."""
+    cache_scope: CacheScope = "private"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,21 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """Of the children that serve the stateless requests of one principal at one server."""
+
+    idle_seconds: float = 300.0
+    children_max: int = 16
+    """For each set of capabilities that clients declare;"""
+    groups_max: int = 8
+    """and so many such sets."""
+    requests_max: int = 1000
+    """Requests in flight and calls parked, of one principal at one server."""
+
+
+@dataclass(frozen=True, slots=True)
 class GatewaySettings:
     upstreams: tuple[UpstreamSettings, ...]
     sessions: SessionSettings = field(default_factory=SessionSettings)
     version: str = "0"
+    pool: PoolSettings = field(default_factory=PoolSettings)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import DecodeError, Raw, Struct, field
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
 from app.protocol import stateless
@@ -44,7 +44,7 @@ class _Discovered(Struct):
 
 class _Introduction(Struct):
     capabilities: dict[str, Raw] = field(default_factory=dict)
-    client_info: Raw | None = field(default=None, name="clientInfo")
+    client_info: Raw | UnsetType = field(default=UNSET, name="clientInfo")
 
 
 class _Feature(Struct):
@@ -56,7 +56,7 @@ class _Capabilities(Struct):
     tools: _Feature = field(default_factory=_Feature)
     prompts: _Feature = field(default_factory=_Feature)
     resources: _Feature = field(default_factory=_Feature)
-    logging: Raw | None = None
+    logging: Raw | UnsetType = UNSET
 
 
 class _Server(Struct):
@@ -87,7 +87,8 @@ def introduced(initialize: Request, default: Mapping[str, str]) -> Envelope:
         said = _introductions.decode(initialize.params or b"{}")
     except DecodeError:
         said = _Introduction()
-    return Envelope(MODERN.date, said.capabilities, said.client_info or payload(default))
+    info = payload(default) if said.client_info is UNSET else said.client_info
+    return Envelope(MODERN.date, said.capabilities, info)
 
 
 def discover(ident: RequestId, carried: Envelope) -> Request:
@@ -131,7 +132,7 @@ def offer(result: Raw) -> Offer:
     except DecodeError:
         return Offer()
     changes = Filter(said.tools.changes, said.prompts.changes, said.resources.changes)
-    return Offer(changes, said.resources.subscribes, said.logging is not None)
+    return Offer(changes, said.resources.subscribes, said.logging is not UNSET)
 
 
 def listen(ident: RequestId, wanted: Filter, carried: Envelope) -> Request:

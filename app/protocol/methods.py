@@ -14,15 +14,14 @@ PROGRESS = "notifications/progress"
 LOG_MESSAGE = "notifications/message"
 RESOURCE_UPDATED = "notifications/resources/updated"
 ROOTS_CHANGED = "notifications/roots/list_changed"
-LIST_CHANGED = frozenset(
-    {
-        "notifications/tools/list_changed",
-        "notifications/prompts/list_changed",
-        "notifications/resources/list_changed",
-    }
-)
+TOOLS_CHANGED = "notifications/tools/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+LIST_CHANGED = frozenset({TOOLS_CHANGED, PROMPTS_CHANGED, RESOURCES_CHANGED})
 MISSABLE = frozenset({LOG_MESSAGE, PROGRESS})
 """What a client who reads too slowly is better spared than cut off for."""
+CALL_TOOL = "tools/call"
+LIST_TOOLS = "tools/list"
 PING = "ping"
 SET_LEVEL = "logging/setLevel"
 SUBSCRIBE = "resources/subscribe"
@@ -34,9 +33,10 @@ EXIT = "notifications/exit"
 ALIASES = {"initialized": INITIALIZED}
 """What some clients write, and what they mean."""
 
+ELICIT = "elicitation/create"
 NEEDED_CAPABILITY = {
     "sampling/createMessage": "sampling",
-    "elicitation/create": "elicitation",
+    ELICIT: "elicitation",
     "roots/list": "roots",
 }
 """What a client must have declared before a server may ask it."""
@@ -89,6 +89,35 @@ class _Code(Struct):
     code: int = 0
 
 
+class _ToolCall(Struct):
+    name: str = ""
+    arguments: Raw | None = None
+
+
+class _Page(Struct):
+    cursor: str | None = field(default=None, name="nextCursor")
+
+
+class _Mode(Struct):
+    mode: str = "form"
+
+
+class _Schema(Struct):
+    properties: dict[str, Raw] = field(default_factory=dict)
+
+
+class _Form(Struct):
+    schema: _Schema = field(default_factory=_Schema, name="requestedSchema")
+
+
+class _Elicitations(Struct):
+    elicitations: list[Raw] = field(default_factory=list)
+
+
+class _UrlError(Struct):
+    data: _Elicitations = field(default_factory=_Elicitations)
+
+
 _with_meta = Decoder(_WithMeta)
 _greetings = Decoder(Greeting)
 _greeted = Decoder(_Greeted)
@@ -97,6 +126,11 @@ _progress = Decoder(_Progress)
 _resources = Decoder(_Resource)
 _levels = Decoder(_Level)
 _codes = Decoder(_Code)
+_modes = Decoder(_Mode)
+_forms = Decoder(_Form)
+_tool_calls = Decoder(_ToolCall)
+_pages = Decoder(_Page)
+_url_errors = Decoder(_UrlError)
 
 
 def progress_token(request: Request) -> RequestId | None:
@@ -224,3 +258,75 @@ def names_version(request: Request) -> bool:
         return meta is not None and VERSION_KEY in _fields.decode(meta)
     except DecodeError:
         return False
+
+
+def is_at_least(level: str, wanted: str) -> bool:
+    """Whether a message of that level is for somebody who wants `wanted` and above; unknown levels are."""
+    return level not in LOG_LEVELS or LOG_LEVELS.index(level) >= LOG_LEVELS.index(wanted)
+
+
+def members(value: Raw | None) -> frozenset[str]:
+    """The names of an object's members; none where it is no object."""
+    try:
+        return frozenset(_fields.decode(value or b"{}"))
+    except DecodeError:
+        return frozenset()
+
+
+def without(params: Raw, name: str) -> Raw:
+    """The parameters without one field."""
+    fields = _fields.decode(params)
+    return params if fields.pop(name, None) is None else Raw(_encoder.encode(fields))
+
+
+def elicitation_mode(params: Raw | None) -> str:
+    """A question without a mode is a form (2025-11-25, client/elicitation: "Elicitation Requests")."""
+    try:
+        return _modes.decode(params or b"{}").mode
+    except DecodeError:
+        return ""
+
+
+def with_code(error: Raw, code: int) -> Raw:
+    """The error under another code."""
+    fields = _fields.decode(error)
+    fields["code"] = Raw(b"%d" % code)
+    return Raw(_encoder.encode(fields))
+
+
+def elicitations(error: Raw) -> list[Raw]:
+    """What an error of "URL elicitation required" asks for, as parameters of elicitations (2025-11-25)."""
+    try:
+        listed = _url_errors.decode(error).data.elicitations
+        return [without(params, "elicitationId") for params in listed]
+    except DecodeError:
+        return []
+
+
+def called_tool(params: Raw | None) -> tuple[str, Raw]:
+    """The name of the tool and its arguments."""
+    try:
+        called = _tool_calls.decode(params or b"{}")
+    except DecodeError:
+        return "", Raw(b"{}")
+    return called.name, called.arguments or Raw(b"{}")
+
+
+def next_cursor(result: Raw) -> str | None:
+    """Where the next page of a list begins, if there is one."""
+    try:
+        return _pages.decode(result).cursor
+    except DecodeError:
+        return None
+
+
+def implementation(name: str, version: str) -> Raw:
+    return Raw(_encoder.encode({"name": name, "version": version}))
+
+
+def first_field(params: Raw | None) -> str:
+    """The first field of the form that a question shows; nothing where it shows none."""
+    try:
+        return next(iter(_forms.decode(params or b"{}").schema.properties), "")
+    except DecodeError:
+        return ""

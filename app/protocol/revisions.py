@@ -30,6 +30,9 @@ NEWEST_HANDSHAKE = HANDSHAKE[-1]
 ASSUMED = HANDSHAKE[1]
 """What a request without a version header is of (2025-11-25, basic/transports: "Protocol Version Header")."""
 
+SERVED = (MODERN.date, *(revision.date for revision in reversed(HANDSHAKE)))
+"""All, newest first, whatever the child behind speaks."""
+
 REVISIONS = {revision.date: revision for revision in (*HANDSHAKE, MODERN)}
 
 

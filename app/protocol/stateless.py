@@ -52,7 +52,7 @@ class Envelope(Struct, frozen=True):
     log_level: str = ""
 
 
-class Question(Struct):
+class Question(Struct, frozen=True):
     """One of the `inputRequests` of a result."""
 
     method: str
@@ -63,17 +63,14 @@ class _Kind(Struct):
     kind: str = field(default=COMPLETE, name="resultType")
 
 
+class _Asked(Struct):
+    method: str
+    params: Raw | UnsetType = UNSET
+
+
 class _Required(Struct):
-    requests: dict[str, Question] = field(default_factory=dict, name="inputRequests")
+    requests: dict[str, _Asked] = field(default_factory=dict, name="inputRequests")
     state: str | UnsetType = field(default=UNSET, name="requestState")
-
-
-class _Place(Struct):
-    uri: str = ""
-
-
-class _Misplaced(Struct):
-    data: _Place = field(default_factory=_Place)
 
 
 class _Answered(Struct):
@@ -84,7 +81,6 @@ class _Answered(Struct):
 _kinds = Decoder(_Kind)
 _required = Decoder(_Required)
 _answered = Decoder(_Answered)
-_misplaced = Decoder(_Misplaced)
 
 
 def meta(params: Raw | None) -> dict[str, Raw]:
@@ -164,14 +160,6 @@ def with_field(params: Raw | None, name: str, value: object) -> Raw:
     return payload({**_fields.decode(params or b"{}"), name: value})
 
 
-def misplaced_uri(error: Raw) -> str:
-    """The resource that the error says does not exist (server/resources: "Error Handling")."""
-    try:
-        return _misplaced.decode(error).data.uri
-    except DecodeError:
-        return ""
-
-
 def subscription_id(notification: Notification) -> RequestId | None:
     """Which subscription the notification belongs to, if any."""
     return _ident(meta(notification.params).get(SUBSCRIPTION_KEY))
@@ -241,7 +229,11 @@ def questions(result: Raw) -> tuple[dict[str, Question], str | None]:
         DecodeError: it is not of that shape.
     """
     said = _required.decode(result)
-    return said.requests, None if said.state is UNSET else said.state
+    asked = {
+        key: Question(asked.method, None if asked.params is UNSET else asked.params)
+        for key, asked in said.requests.items()
+    }
+    return asked, None if said.state is UNSET else said.state
 
 
 def answers(request: Request) -> tuple[dict[str, Raw], str | None]:

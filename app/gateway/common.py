@@ -1,0 +1,252 @@
+"""One child that several parties use at once, whichever era it speaks.
+
+PROBING ──it knows 2026-07-28──▶ READY (Relay)
+   │  └──an error──▶ GREETING ──its answer──▶ READY (Sharing)
+   └──silence, exit, garbage: a fresh child──▶ GREETING ──an error──▶ PROBING, once
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Protocol
+
+from msgspec import Raw
+
+from app.core.eras import Era, Eras
+from app.core.parties import Changed, Outcome, Party, Refused, ToChild, ToLog, ToParty
+from app.core.relay import Relay
+from app.core.sharing import Sharing
+from app.gateway.link import Link
+from app.gateway.settings import UpstreamSettings
+from app.gateway.tasks import Tasks
+from app.protocol import discovery, methods
+from app.protocol.faults import GatewayFault, Unavailable
+from app.protocol.jsonrpc import Message, Notification, Request, Result
+from app.protocol.revisions import MODERN
+from app.protocol.stateless import Envelope
+
+log = logging.getLogger("viaduct.child")
+
+_UNANSWERED = "probe_unanswered"
+_PROBE_FAULTS = frozenset({_UNANSWERED, "exited_before_ready", "spoke_nonsense"})
+"""Ways for a child to fail that may come from being spoken to in the wrong era."""
+
+
+class Member(Protocol):
+    """Whoever uses the child: a session, or a stateless request. Until it is `ready`, nothing is submitted."""
+
+    def ready(self) -> None:
+        """The child can be used now, and its era is known."""
+
+    def deliver(self, message: Message) -> None: ...
+
+    def lost(self, fault: GatewayFault) -> None: ...
+
+
+class CommonChild:
+    """`on_lost` is told once, when it is gone; whoever comes then needs a new one."""
+
+    def __init__(
+        self,
+        upstream: UpstreamSettings,
+        tasks: Tasks,
+        version: str,
+        eras: Eras,
+        *,
+        modern_client: bool,
+        capabilities: Mapping[str, Raw] | None = None,
+        client_info: Raw | None = None,
+        on_lost: Callable[[], None],
+        on_changed: Callable[[Notification], None] | None = None,
+    ) -> None:
+        self.mint: Iterator[int] = count(1)
+        self.machine: Sharing | Relay | None = None
+        self.is_ready = False
+        self._upstream = upstream
+        self._tasks = tasks
+        self._version = version
+        self._eras = eras
+        self.capabilities = dict(capabilities or {})
+        self._client_info = client_info
+        self._on_lost = on_lost
+        self._on_changed = on_changed or _unheard
+        self._members: dict[Party, Member] = {}
+        self._names = count(1)
+        self._tried: set[Era] = set()
+        self._probe: int | None = None
+        self._probe_timer: asyncio.TimerHandle | None = None
+        self._is_over = False
+        self._start(eras.first_for(modern_client=modern_client))
+
+    @property
+    def is_modern(self) -> bool:
+        return isinstance(self.machine, Relay)
+
+    @property
+    def greeted(self) -> Raw | None:
+        """What the child said of itself: to `initialize`, or to `server/discover`."""
+        machine = self.machine
+        if machine is None:
+            return None
+        return machine.discovered if isinstance(machine, Relay) else machine.greeted
+
+    def server_info(self) -> Raw | None:
+        """What a child of the handshake calls itself."""
+        return None if self.greeted is None else discovery.server_info(self.greeted)
+
+    def join(self, member: Member) -> Party:
+        party = next(self._names)
+        self._members[party] = member
+        return party
+
+    def submit(self, party: Party, message: Message) -> None:
+        """Not before the child is ready."""
+        if self.machine is not None:
+            self._perform(self.machine.submit(party, message))
+
+    def hold(self, party: Party) -> None:
+        """Until it leaves, what the child says that names no call is the party's."""
+        if self.machine is not None:
+            self._perform(self.machine.hold(party))
+
+    def withdraw(self, ident: int) -> bool:
+        return self.machine is not None and self.machine.withdraw(ident, self._link.withdraw)
+
+    def doubt(self) -> None:
+        self._link.doubt()
+
+    def overdue(self) -> None:
+        self._link.overdue()
+
+    def leave(self, party: Party) -> None:
+        if self._members.pop(party, None) is None:
+            return
+        if self.machine is not None:
+            self._perform(self.machine.leave(party))
+
+    def close(self) -> None:
+        self._is_over = True
+        self._disarm()
+        self._link.close()
+
+    # Which era it speaks.
+
+    def _start(self, era: Era) -> None:
+        """A fresh process, spoken to in that era first."""
+        self._link = Link(self._upstream, self.mint, self._tasks, self._receive, self._lost)
+        self._link.open()
+        if era == "modern":
+            self._ask_era()
+        else:
+            self._greet()
+
+    def _ask_era(self) -> None:
+        self._tried.add("modern")
+        self._probe = next(self.mint)
+        ours = Envelope(MODERN.date, {}, methods.implementation("viaduct", self._version))
+        self._link.write(discovery.discover(self._probe, ours))
+        patience = self._upstream.deadlines.probe if self._may_try("legacy") else self._upstream.deadlines.start
+        self._probe_timer = asyncio.get_running_loop().call_later(patience, self._probe_overdue)
+
+    def _greet(self) -> None:
+        self._tried.add("legacy")
+        self.machine = Sharing(self.mint, self._version, self.capabilities, self._client_info)
+        patience = self._upstream.deadlines.start
+        self._probe_timer = asyncio.get_running_loop().call_later(patience, self._link.overdue)
+        self._perform(self.machine.greet())
+
+    def _may_try(self, era: Era) -> bool:
+        return era not in self._tried and self._eras.may_try_other()
+
+    def _probe_overdue(self) -> None:
+        """Some servers hang on a request before the handshake (2026-07-28, basic/transports/stdio)."""
+        self._probe = None
+        self._link.fail(Unavailable("the server did not answer server/discover in time", reason=_UNANSWERED))
+
+    def _probed(self, reply: Message) -> None:
+        self._disarm()
+        self._probe = None
+        if isinstance(reply, Result) and discovery.speaks_modern(reply.result):
+            self._eras.learn("modern", speaks=True)
+            self.machine = Relay(reply.result)
+            self._now_ready()
+        elif self._may_try("legacy"):
+            self._eras.learn("modern", speaks=False)
+            self._greet()
+        else:
+            self._eras.learn("modern", speaks=False)
+            self._link.fail(Unavailable("the server speaks no revision that we do", reason="unsupported_revision"))
+
+    def _refused(self) -> None:
+        """The child did not take our greeting: it may speak the other era."""
+        self._disarm()
+        self._eras.learn("legacy", speaks=False)
+        if self._may_try("modern"):
+            self.machine = None
+            self._ask_era()
+        else:
+            self._link.fail(Unavailable("the server refused to initialize", reason="initialize_refused"))
+
+    def _now_ready(self) -> None:
+        self.is_ready = True
+        for member in list(self._members.values()):
+            member.ready()
+
+    # The child speaks.
+
+    def _receive(self, message: Message) -> None:
+        if self.machine is None:
+            if not isinstance(message, Request | Notification) and message.id == self._probe:
+                self._probed(message)
+            return
+        if isinstance(message, Notification) and message.method in methods.LIST_CHANGED:
+            self._on_changed(message)
+        self._perform(self.machine.receive(message))
+        if not self.is_ready and isinstance(self.machine, Sharing) and self.machine.greeted is not None:
+            self._disarm()
+            self._eras.learn("legacy", speaks=True)
+            self._now_ready()
+
+    def _perform(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            match outcome:
+                case ToParty():
+                    member = self._members.get(outcome.party)
+                    if member is not None:
+                        member.deliver(outcome.message)
+                case ToChild():
+                    self._link.write(outcome.message)
+                case ToLog():
+                    log.info("log message of a shared server", extra={"server": self._upstream.name})
+                case Changed():
+                    pass  # Told already, with those that a subscription of its own carries.
+                case Refused():
+                    self._refused()
+
+    def _lost(self, fault: GatewayFault) -> None:
+        self._disarm()
+        if self.machine is None and self._probe_failed(fault):
+            return
+        self._on_lost()
+        members, self._members = self._members, {}
+        for member in members.values():
+            member.lost(fault)
+
+    def _probe_failed(self, fault: GatewayFault) -> bool:
+        """It hung, ended or answered garbage: it is started again and greeted the other way."""
+        self._probe = None
+        if self._is_over or fault.reason not in _PROBE_FAULTS or not self._may_try("legacy"):
+            return False
+        self._eras.learn("modern", speaks=False)
+        self._start("legacy")
+        return True
+
+    def _disarm(self) -> None:
+        if self._probe_timer is not None:
+            self._probe_timer.cancel()
+            self._probe_timer = None
+
+
+def _unheard(_notification: Notification) -> None:
+    """Nobody cares."""

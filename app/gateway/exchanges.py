@@ -1,0 +1,132 @@
+"""All requests of stateless clients: where each begins, and where a retry finds the call that was parked for it."""
+
+import secrets
+import time
+from collections.abc import Callable
+
+from msgspec import DecodeError, Raw
+from msgspec.json import Decoder, Encoder
+
+from app.auth.sealing import Sealed, Sealer
+from app.core.effects import StreamId
+from app.gateway.live_exchange import Asked, LiveExchange, state_unknown
+from app.gateway.pool import Pool
+from app.gateway.settings import UpstreamSettings
+from app.gateway.stream import Outlet
+from app.protocol import stateless
+from app.protocol.jsonrpc import Request
+from app.protocol.stateless import Envelope
+
+_values: Decoder[dict[str, object]] = Decoder(dict[str, object])
+_sorted = Encoder(order="sorted")
+_NOT_SALIENT = ("_meta", "inputResponses", "requestState")
+
+
+class Exchanges:
+    """`pool_of` gives the children of a server by its name."""
+
+    def __init__(self, pool_of: Callable[[str], Pool]) -> None:
+        self.on_quiet: Callable[[], object] | None = None
+        """Told whenever none is busy any more."""
+        self._pool_of = pool_of
+        self._sealer = Sealer()
+        self._all: set[LiveExchange] = set()
+        self._parked: dict[str, LiveExchange] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        return any(live.is_busy for live in self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def ask(
+        self,
+        upstream: UpstreamSettings,
+        owner: str,
+        request: Request,
+        carried: Envelope,
+        headers: dict[bytes, bytes],
+        outlet: Outlet,
+        *,
+        takes_json: bool,
+        takes_stream: bool,
+    ) -> tuple[LiveExchange, StreamId]:
+        """A stateless request that was admitted; its answer goes to `outlet`.
+
+        Raises:
+            BadParams: it retries what is not to be retried so.
+            Overloaded: too many of this principal.
+        """
+        _answers, state = stateless.answers(request)
+        sealed = None if state is None else self._sealer.unseal(state, _bound_to(owner, upstream.name, request))
+        if sealed is not None:
+            parked = self._found(sealed)
+            if parked is not None:
+                return parked, parked.resume(
+                    request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream
+                )
+        is_foreign = state is not None and sealed is None
+        asked = Asked(owner, upstream, request, carried, headers, is_foreign)
+        pool = self._pool_of(upstream.name)
+        live = LiveExchange(asked, self._seal, pool.check, self._ended)
+        self._all.add(live)
+        is_leased = False
+        try:
+            stream = live.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
+            pool.lease(live)
+            is_leased = True
+        finally:
+            if not is_leased:
+                self._all.discard(live)
+                live.abandon()
+        return live, stream
+
+    def close(self) -> None:
+        for live in list(self._all):
+            live.close()
+
+    def _found(self, sealed: Sealed) -> LiveExchange | None:
+        """None where nothing was parked, and the retry begins anew.
+
+        Raises:
+            BadParams: it is too late.
+        """
+        if sealed.expires_at < time.time():
+            raise state_unknown()
+        if sealed.round == 0:
+            return None
+        parked = self._parked.get(sealed.exchange)
+        if parked is None:
+            raise state_unknown()
+        return parked
+
+    def _seal(self, live: LiveExchange, round_: int) -> str:
+        asked = live.asked
+        if live.ident is None:
+            live.ident = secrets.token_urlsafe(16)
+        if round_:
+            self._parked[live.ident] = live
+        expires_at = time.time() + asked.upstream.deadlines.park
+        bound_to = _bound_to(asked.owner, asked.upstream.name, asked.request)
+        return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)
+
+    def _ended(self, live: LiveExchange) -> None:
+        self._all.discard(live)
+        if live.ident is not None:
+            self._parked.pop(live.ident, None)
+        if self.on_quiet is not None and not self.is_busy:
+            self.on_quiet()
+
+
+def _bound_to(owner: str, server: str, request: Request) -> tuple[bytes, ...]:
+    """The principal, and the request by all that makes it this one: a retry repeats that (basic/patterns/mrtr)."""
+    return owner.encode(), server.encode(), request.method.encode(), _salient(request.params)
+
+
+def _salient(params: Raw | None) -> bytes:
+    try:
+        fields = _values.decode(params or b"{}")
+    except DecodeError:
+        return b""
+    return _sorted.encode({name: value for name, value in fields.items() if name not in _NOT_SALIENT})

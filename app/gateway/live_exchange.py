@@ -1,0 +1,273 @@
+"""One stateless request performed: from its lease of a child to its last word."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from app.core.deadlines import FOREVER
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
+from app.core.exchange import Discovery, Exchange, Subscription, Waiting
+from app.core.interview import Interview
+from app.core.listening import Listening
+from app.gateway.common import CommonChild
+from app.gateway.settings import UpstreamSettings
+from app.gateway.stream import Outlet, Stream
+from app.protocol import discovery, methods, stateless
+from app.protocol.faults import BadParams, GatewayFault
+from app.protocol.jsonrpc import Failure, Message, Notification, Request
+from app.protocol.revisions import SERVED
+from app.protocol.stateless import Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A stateless request as it was admitted. `has_foreign_state`: it carries a state, and not one that we sealed."""
+
+    owner: str
+    upstream: UpstreamSettings
+    request: Request
+    carried: Envelope
+    headers: dict[bytes, bytes]
+    has_foreign_state: bool = False
+
+
+Check = Callable[[CommonChild, Asked, Callable[[GatewayFault | None], None]], None]
+
+
+class Lease(Protocol):
+    """A child for a while."""
+
+    def release(self) -> None: ...
+
+
+class LiveExchange:
+    """`check` judges a call against the tool's own description and calls back; `on_end` is told once."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        seal: Callable[["LiveExchange", int], str],
+        check: Check,
+        on_end: Callable[["LiveExchange"], None],
+    ) -> None:
+        self.asked = asked
+        self.ident: str | None = None
+        """By which a retry finds it, once it was parked."""
+        self.lease: Lease | None = None
+        self.code: int | None = None
+        """The code of the error that was the first thing to be said, if it was one."""
+        self._seal = seal
+        self._check = check
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._names = count(1)
+        self._sole: StreamId = 0
+        self._stream: Stream | None = None
+        self._can_stream = False
+        self._child: CommonChild | None = None
+        self._party = 0
+        self._is_alone = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = FOREVER
+        self._core: Exchange = Waiting(asked.request, asked.upstream.deadlines, count(1), server=asked.upstream.name)
+
+    @property
+    def is_over(self) -> bool:
+        return self._core.is_over
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is owed that a stopping gateway should wait for."""
+        return self._stream is not None and self.asked.request.method != stateless.LISTEN
+
+    # The client.
+
+    def begin(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
+        """Wait for a child; from now on the answer is owed to `outlet`."""
+        ident = self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
+        self._perform(self._core.begin(ident, self._loop.time(), can_stream=takes_stream))
+        return ident
+
+    def resume(self, retry: Request, round_: int, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
+        """Go on with the call that was parked.
+
+        Raises:
+            BadParams: it is not parked, or not in that round any more.
+        """
+        if not isinstance(self._core, Interview):
+            raise state_used()
+        ident = next(self._names)
+        effects = self._core.resume(retry, round_, ident, self._loop.time(), can_stream=takes_stream)
+        self._open(outlet, takes_json=takes_json, takes_stream=takes_stream, ident=ident)
+        self._perform(effects)
+        return ident
+
+    def abandon(self) -> None:
+        """It was refused before it had a child; nothing of it is left."""
+        self._stream = None
+        self._perform(self._core.gone(self._sole))
+
+    def detach(self, ident: StreamId) -> None:
+        """The response is over: where the answer was still owed, its client cancelled."""
+        if ident == self._sole:
+            self._perform(self._core.gone(ident))
+
+    def close(self) -> None:
+        self._perform(self._core.close())
+
+    def _open(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool, ident: StreamId | None = None) -> StreamId:
+        self._sole = next(self._names) if ident is None else ident
+        self._can_stream = takes_stream
+        self._stream = Stream(self._sole, outlet, None, "", takes_json=takes_json)
+        self.code = None
+        return self._sole
+
+    # The child.
+
+    def granted(self, child: CommonChild, *, is_alone: bool) -> None:
+        """The child is ours to use; it may not be ready yet."""
+        self._child, self._is_alone = child, is_alone
+        self._party = child.join(self)
+        if child.is_ready:
+            self.ready()
+
+    def ready(self) -> None:
+        child = self._child
+        if child is None or self._core.is_over:
+            return
+        if self.asked.request.method == methods.CALL_TOOL:
+            self._check(child, self.asked, self._checked)
+        else:
+            self._go(child)
+
+    def _checked(self, wrong: GatewayFault | None) -> None:
+        if self._core.is_over or self._child is None:
+            return
+        if wrong is None:
+            self._go(self._child)
+        else:
+            self._perform(self._core.lost(wrong))
+
+    def _go(self, child: CommonChild) -> None:
+        """Its era is known: the request goes out."""
+        if self.asked.has_foreign_state and not child.is_modern:
+            self._perform(self._core.lost(state_unknown()))
+            return
+        if self._is_alone:
+            child.hold(self._party)
+        greeted = None if child.is_modern else child.greeted
+        if self.asked.request.method == stateless.DISCOVER and greeted is not None:
+            hints = {"ttlMs": self.asked.upstream.ttl_ms, "cacheScope": self.asked.upstream.cache_scope}
+            self._perform(self._core.settle(discovery.introduced_as(greeted, SERVED, hints)))
+            return
+        self._core = self._of_its_kind(child)
+        self._perform(self._core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
+        if isinstance(self._core, Listening) and greeted is not None:
+            self._perform(self._core.ready(greeted))
+
+    def _of_its_kind(self, child: CommonChild) -> Exchange:
+        asked, upstream = self.asked, self.asked.upstream
+        request, limits, name = asked.request, upstream.deadlines, upstream.name
+        if request.method == stateless.LISTEN:
+            kind = Subscription if child.is_modern else Listening
+            return kind(request, limits, child.mint, server=name)
+        if child.is_modern:
+            passed = Discovery if request.method == stateless.DISCOVER else Exchange
+            return passed(request, limits, child.mint, level=asked.carried.log_level, server=name)
+        return Interview(
+            request,
+            asked.carried,
+            limits,
+            child.mint,
+            seal=lambda round_: self._seal(self, round_),
+            describe=child.server_info,
+            hints={"ttlMs": upstream.ttl_ms, "cacheScope": upstream.cache_scope},
+            server=name,
+        )
+
+    def changed(self, news: Notification) -> None:
+        """One of the server's lists is another now, says another child of it."""
+        if isinstance(self._core, Listening):
+            self.deliver(news)
+
+    def deliver(self, message: Message) -> None:
+        self._perform(self._core.deliver(message, self._loop.time()))
+
+    def lost(self, fault: GatewayFault) -> None:
+        self._child = None
+        self._perform(self._core.lost(fault))
+
+    # Effects.
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case ToUpstream():
+                    if self._child is not None:
+                        self._child.submit(self._party, effect.message)
+                case ToClient():
+                    self._say(effect.message)
+                case BeginStream():
+                    if self._stream is not None:
+                        self._stream.begin()
+                case EndStream():
+                    stream, self._stream = self._stream, None
+                    if stream is not None:
+                        stream.end()
+                case Doubt():
+                    if self._child is not None:
+                        self._child.doubt()
+                case Ended():
+                    self._end()
+        if self._core.due < self._timer_at:
+            self._arm()
+
+    def _say(self, message: Message) -> None:
+        if self._stream is None:
+            return
+        if isinstance(message, Failure):
+            self.code = methods.error_code(message.error)
+        self._stream.say(message)
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        child, self._child = self._child, None
+        if child is not None:
+            child.leave(self._party)
+        if self.lease is not None:
+            self.lease.release()
+            self.lease = None
+        self._on_end(self)
+
+    def _arm(self) -> None:
+        """Only ever moved forward, so most requests set it once."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = self._core.due
+        self._timer = self._loop.call_at(self._timer_at, self._tick) if self._timer_at < FOREVER else None
+
+    def _tick(self) -> None:
+        self._timer, self._timer_at = None, FOREVER
+        is_done = False
+        try:
+            self._perform(self._core.tick(self._loop.time(), self._withdraw))
+            is_done = True
+        finally:
+            if not is_done:
+                self.close()
+
+    def _withdraw(self, ident: int) -> bool:
+        return self._child is not None and self._child.withdraw(ident)
+
+
+def state_used() -> BadParams:
+    return BadParams("requestState was used already; send the request again without it", reason="state_used")
+
+
+def state_unknown() -> BadParams:
+    """One and the same for a state that was changed, is somebody else's, is another request's, or expired."""
+    return BadParams("requestState is not valid for this request; send it again without one", reason="state_unknown")

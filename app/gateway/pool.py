@@ -1,0 +1,238 @@
+"""The children that serve stateless clients, and who has which.
+
+Those of a server are in groups: one for each principal and set of declared capabilities, for a child of the handshake
+was told these when it was greeted. A server of the stateless era is told them with every request, so there a principal
+has one group.
+"""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+
+from msgspec.json import Encoder
+
+from app.core.deadlines import FOREVER
+from app.core.eras import Eras
+from app.core.leases import ChildNumber, Grant, Leases, Need, Start, Ticket, Wait
+from app.gateway.common import CommonChild
+from app.gateway.live_exchange import Asked, LiveExchange
+from app.gateway.schemas import Schemas
+from app.gateway.settings import PoolSettings, UpstreamSettings
+from app.gateway.tasks import Tasks
+from app.protocol import methods, stateless
+from app.protocol.faults import GatewayFault, Overloaded
+from app.protocol.jsonrpc import Notification
+
+_sorted = Encoder(order="sorted")
+
+Changed = Callable[[Notification], None]
+
+
+class Pool:
+    """Of one server. `shared` gives the one child of a server that all share, where it is configured so."""
+
+    def __init__(
+        self,
+        upstream: UpstreamSettings,
+        settings: PoolSettings,
+        tasks: Tasks,
+        version: str,
+        eras: Eras,
+        shared: Callable[[], CommonChild] | None,
+    ) -> None:
+        self.upstream = upstream
+        self.settings = settings
+        self._tasks = tasks
+        self._version = version
+        self._eras = eras
+        self._shared = shared
+        self._groups: dict[tuple[str, bytes], _Group] = {}
+        self._owned: dict[str, int] = {}
+        self._shared_schemas = Schemas()
+
+    def lease(self, live: LiveExchange) -> None:
+        """A child for the exchange, now or later; it is told which by `granted`.
+
+        Raises:
+            Overloaded: too many requests of one principal; nothing has happened.
+        """
+        asked = live.asked
+        if self._shared is not None:
+            live.granted(self._shared(), is_alone=False)
+            return
+        if self._owned.get(asked.owner, 0) >= self.settings.requests_max:
+            raise Overloaded("too many requests of this principal", reason="calls_in_flight", retry_after=1.0)
+        group = self._group_of(asked)
+        self._owned[asked.owner] = self._owned.get(asked.owner, 0) + 1
+        group.lease(live, self._need(live))
+
+    def check(self, child: CommonChild, asked: Asked, then: Callable[[GatewayFault | None], None]) -> None:
+        """Judge a call's headers by the tool's own description."""
+        schemas = self._shared_schemas if self._shared is not None else self._group_of(asked).schemas
+        schemas.check(child, asked.request, asked.headers, then)
+
+    def close(self) -> None:
+        for group in list(self._groups.values()):
+            group.close()
+
+    def _need(self, live: LiveExchange) -> Need:
+        """docs/adr/0006 says why."""
+        asked = live.asked
+        if asked.request.method == stateless.LISTEN:
+            return Need.LISTENING
+        if self._is_modern:
+            return Need.HOLDING if asked.carried.log_level else Need.SHARED
+        may_be_asked = asked.request.method in stateless.ASKING and not _ASKABLE.isdisjoint(asked.carried.capabilities)
+        return Need.ALONE if asked.carried.log_level or may_be_asked else Need.SHARED
+
+    @property
+    def _is_modern(self) -> bool:
+        return self._eras.modern is True and self._eras.first_for(modern_client=True) == "modern"
+
+    def _group_of(self, asked: Asked) -> "_Group":
+        told = b"" if self._is_modern else _sorted.encode(asked.carried.capabilities)
+        key = asked.owner, told
+        group = self._groups.get(key)
+        if group is None:
+            self._make_room(asked.owner)
+            group = _Group(self, asked, lambda: self._groups.pop(key, None))
+            self._groups[key] = group
+        return group
+
+    def _make_room(self, owner: str) -> None:
+        """Nobody makes us keep children for ever other capabilities."""
+        groups = [group for (other, _), group in self._groups.items() if other == owner]
+        if len(groups) >= self.settings.groups_max and not any(group.give_up() for group in groups):
+            sentence = "too many requests at once that declare other capabilities than one another"
+            raise Overloaded(sentence, reason="pool.capabilitySets", retry_after=1.0)
+
+    def start(self, asked: Asked, on_lost: Callable[[], None], on_changed: Changed) -> CommonChild:
+        return CommonChild(
+            self.upstream,
+            self._tasks,
+            self._version,
+            self._eras,
+            modern_client=True,
+            capabilities=asked.carried.capabilities,
+            client_info=asked.carried.client_info,
+            on_lost=on_lost,
+            on_changed=on_changed,
+        )
+
+    def released(self, owner: str) -> None:
+        self._owned[owner] -= 1
+        if not self._owned[owner]:
+            del self._owned[owner]
+
+    def changed(self, owner: str, notification: Notification) -> None:
+        """What one child of a principal has new, its other children may have as well."""
+        for (other, _), group in list(self._groups.items()):
+            if other == owner:
+                group.tell(notification)
+
+
+_ASKABLE = frozenset(methods.NEEDED_CAPABILITY.values())
+
+
+class _Group:
+    """The alike children of one principal."""
+
+    def __init__(self, pool: Pool, asked: Asked, on_empty: Callable[[], object]) -> None:
+        self.schemas = Schemas()
+        self._pool = pool
+        self._asked = asked
+        self._on_empty = on_empty
+        settings = pool.settings
+        self._leases = Leases(settings.children_max, settings.idle_seconds)
+        self._children: dict[ChildNumber, CommonChild] = {}
+        self._exchanges: dict[Ticket, LiveExchange] = {}
+        self._needs: dict[Ticket, Need] = {}
+        self._tickets = count(1)
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def lease(self, live: LiveExchange, need: Need) -> None:
+        ticket = next(self._tickets)
+        self._exchanges[ticket], self._needs[ticket] = live, need
+        live.lease = _Lease(self, ticket)
+        grant = self._leases.request(ticket, need)
+        if not isinstance(grant, Wait):
+            self._grant(grant)
+
+    def release(self, ticket: Ticket) -> None:
+        live = self._exchanges.pop(ticket)
+        del self._needs[ticket]
+        self._pool.released(live.asked.owner)
+        for grant in self._leases.release(ticket, self._loop.time()):
+            self._grant(grant)
+        self._arm()
+
+    def tell(self, notification: Notification) -> None:
+        self.schemas.forget()
+        for ticket, need in list(self._needs.items()):
+            if need is Need.LISTENING and ticket in self._exchanges:
+                self._exchanges[ticket].changed(notification)
+
+    def give_up(self) -> bool:
+        """Nobody uses any of its children, and there is room for another group; False where somebody does."""
+        if self._exchanges:
+            return False
+        self.close()
+        self._on_empty()
+        return True
+
+    def close(self) -> None:
+        for child in self._children.values():
+            child.close()
+        self._children.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _grant(self, grant: Grant) -> None:
+        if isinstance(grant, Start):
+            number = grant.child
+            self._children[number] = self._pool.start(
+                self._asked,
+                lambda: self._lost(number),
+                lambda news: self._pool.changed(self._asked.owner, news),
+            )
+        live = self._exchanges[grant.ticket]
+        need = self._needs[grant.ticket]
+        live.granted(self._children[grant.child], is_alone=need in (Need.ALONE, Need.HOLDING))
+
+    def _lost(self, number: ChildNumber) -> None:
+        """Those who had it hear it from the child itself."""
+        self._children.pop(number, None)
+        _tickets, grants = self._leases.lost(number)
+        for grant in grants:
+            self._grant(grant)
+        self._arm()
+
+    def _stop(self, number: ChildNumber) -> None:
+        child = self._children.pop(number, None)
+        if child is not None:
+            child.close()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._leases.due < FOREVER:
+            self._timer = self._loop.call_at(self._leases.due, self._tick)
+        elif self._leases.is_empty:
+            self._on_empty()
+
+    def _tick(self) -> None:
+        self._timer = None
+        for number in self._leases.expire(self._loop.time()):
+            self._stop(number)
+        self._arm()
+
+
+class _Lease:
+    def __init__(self, group: _Group, ticket: Ticket) -> None:
+        self._group = group
+        self._ticket = ticket
+
+    def release(self) -> None:
+        self._group.release(self._ticket)
