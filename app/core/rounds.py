@@ -16,13 +16,10 @@ from app.core.deadlines import FOREVER
 from app.core.parties import ToChild
 from app.core.patience import Patience, Pause
 from app.core.probing import Outcome, ToSession
-from app.protocol import methods, stateless
+from app.protocol import handshake, methods, stateless
 from app.protocol.faults import SpokeNonsense
 from app.protocol.jsonrpc import Failure, Notification, Reply, Request, RequestId, Result, failure, payload
 from app.protocol.stateless import Envelope, Question
-
-_NOT_FOUND = -32002
-_BAD_PARAMS = -32602
 
 
 class _Call(Struct):
@@ -85,7 +82,7 @@ class Rounds:
         call.round = None
         match reply:
             case Failure():
-                return self._end(call, Failure(call.request.id, _known(call.request, reply.error)))
+                return self._end(call, Failure(call.request.id, handshake.known_error(call.request, reply.error)))
             case Result():
                 return self._told(call, reply.result, carried, now)
 
@@ -133,7 +130,7 @@ class Rounds:
         """A result of a kind that an extension has is its client's to understand."""
         match stateless.result_kind(body):
             case stateless.COMPLETE:
-                return self._end(call, Result(call.request.id, stateless.plain(body)))
+                return self._end(call, Result(call.request.id, handshake.known_result(call.request, body)))
             case stateless.INPUT_REQUIRED:
                 return self._interrupted(call, body, carried, now)
             case _:
@@ -207,16 +204,3 @@ class Rounds:
             del self._questions[question]
         gone = "the call that needed the answer is over"
         return [ToSession(methods.cancellation(question, gone), ident) for question in call.open]
-
-
-def _known(request: Request, error: Raw) -> Raw:
-    """The error in the words of the handshake revisions.
-
-    One is worded differently there: a resource that does not exist (2025-11-25, server/resources: "Error Handling"),
-    told from other bad parameters by the uri that the error names. `-32021` (the client lacks a capability), `-32022`
-    and `-32020` are of no handshake revision, so no code of theirs would say more: they stay.
-    """
-    if request.method != "resources/read" or methods.error_code(error) != _BAD_PARAMS:
-        return error
-    uri = stateless.misplaced_uri(error)
-    return methods.with_code(error, _NOT_FOUND) if uri and uri == methods.resource_uri(request.params) else error

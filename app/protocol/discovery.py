@@ -69,7 +69,7 @@ class _Acknowledged(Struct):
 
 class _Greeted(Struct):
     capabilities: dict[str, Raw] = field(default_factory=dict)
-    server_info: Raw | None = field(default=None, name="serverInfo")
+    server_info: Raw | UnsetType = field(default=UNSET, name="serverInfo")
     instructions: str = ""
 
 
@@ -158,7 +158,7 @@ def introduced_as(greeted_with: Raw, versions: Sequence[str], hints: Mapping[str
     fields["capabilities"] = capabilities
     if said.instructions:
         fields["instructions"] = said.instructions
-    if said.server_info is not None:
+    if said.server_info is not UNSET:
         fields["_meta"] = {stateless.SERVER_INFO_KEY: said.server_info}
     return payload({**fields, **hints})
 
@@ -166,9 +166,10 @@ def introduced_as(greeted_with: Raw, versions: Sequence[str], hints: Mapping[str
 def server_info(greeted_with: Raw) -> Raw | None:
     """What a server calls itself in its answer to `initialize`."""
     try:
-        return _greeted.decode(greeted_with).server_info
+        named = _greeted.decode(greeted_with).server_info
     except DecodeError:
         return None
+    return None if named is UNSET else named
 
 
 def with_versions(discovered: Raw, versions: Sequence[str]) -> Raw:

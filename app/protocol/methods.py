@@ -91,7 +91,7 @@ class _Code(Struct):
 
 class _ToolCall(Struct):
     name: str = ""
-    arguments: Raw | None = None
+    arguments: Raw | UnsetType = UNSET
 
 
 class _Page(Struct):
@@ -309,7 +309,7 @@ def called_tool(params: Raw | None) -> tuple[str, Raw]:
         called = _tool_calls.decode(params or b"{}")
     except DecodeError:
         return "", Raw(b"{}")
-    return called.name, called.arguments or Raw(b"{}")
+    return called.name, Raw(b"{}") if called.arguments is UNSET else called.arguments
 
 
 def next_cursor(result: Raw) -> str | None:
