@@ -5,64 +5,54 @@ Whoever stands between a client and us reads the headers, and we read the body: 
 
 from collections.abc import Mapping
 
-from msgspec import DecodeError, Raw, Struct, field
+from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
 from app.protocol import headers as written
 from app.protocol.faults import BadParams, HeaderMismatch, UnknownMethod, UnsupportedRevision
-from app.protocol.jsonrpc import Request
+from app.protocol.jsonrpc import Request, payload
 from app.protocol.methods import LOG_LEVELS
-from app.protocol.revisions import REVISIONS
+from app.protocol.revisions import REVISIONS, SERVED
 from app.protocol.stateless import LOG_LEVEL_KEY, REMOVED, Envelope
 
-SUPPORTED = tuple(reversed(REVISIONS))
-"""Every revision that is served here, newest first."""
-
-
-class _Called(Struct):
-    target: str = field(name="name")
-
-
-class _Located(Struct):
-    target: str = field(name="uri")
-
-
-class _Task(Struct):
-    target: str = field(name="taskId")
-
-
-_called, _located, _task = Decoder(_Called), Decoder(_Located), Decoder(_Task)
-_TARGETS: Mapping[str, tuple[str, Decoder[_Called] | Decoder[_Located] | Decoder[_Task]]] = {
-    "tools/call": ("name", _called),
-    "prompts/get": ("name", _called),
-    "resources/read": ("uri", _located),
-    "tasks/get": ("taskId", _task),
-    "tasks/update": ("taskId", _task),
-    "tasks/cancel": ("taskId", _task),
+_TARGET = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
 }
-"""What `Mcp-Name` mirrors ("Standard Request Headers"; of tasks: the extension's "Routing Headers")."""
+"""What `Mcp-Name` mirrors ("Standard Request Headers"; of tasks, SEP-2663: "Routing Headers")."""
+
+_fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+_strings: Decoder[str] = Decoder(str)
 
 
-def admit(request: Request, carried: Envelope, headers: Mapping[bytes, bytes]) -> None:
+def admit(request: Request, carried: Envelope, headers: Mapping[bytes, bytes]) -> Request:
     """Judge a stateless request by its headers, whose names are in lower case.
 
-    The version is settled first: what else must be mirrored is that revision's to say.
+    What goes on is the request as it was judged: of a member that was written twice, the one that counted. The
+    version is settled first, for what else must be mirrored is that revision's to say.
 
     Raises:
         HeaderMismatch: a header is absent, malformed or says something else than the body.
-        UnsupportedRevision: both name a revision that is not served in this way.
+        UnsupportedRevision: header and body name a revision that is not served in this way.
         UnknownMethod: the revision removed the method.
         BadParams: the body does not name its target, or the log level is none.
     """
     _check_version(carried, headers)
     if written.plain(headers, written.METHOD) != request.method:
         raise HeaderMismatch("Mcp-Method must be there, and be the method of the body")
-    if request.method in _TARGETS:
-        _check_target(request, headers)
+    fields = _fields.decode(request.params or b"{}")
+    if request.method in _TARGET:
+        _check_target(_TARGET[request.method], fields, headers)
     if request.method in REMOVED:
         raise UnknownMethod(f"{request.method} is not a method of {carried.version}")
     if carried.log_level and carried.log_level not in LOG_LEVELS:
         raise BadParams(f'_meta["{LOG_LEVEL_KEY}"] must be one of {", ".join(LOG_LEVELS)}')
+    fields["_meta"] = payload(_fields.decode(fields["_meta"]))
+    return Request(request.id, request.method, payload(fields))
 
 
 def _check_version(carried: Envelope, headers: Mapping[bytes, bytes]) -> None:
@@ -74,15 +64,14 @@ def _check_version(carried: Envelope, headers: Mapping[bytes, bytes]) -> None:
     if revision is not None:
         message = f"{carried.version} begins with initialize, and its requests carry no version in _meta"
     else:
-        message = f"no such revision; these are served: {', '.join(SUPPORTED)}"
-    raise UnsupportedRevision(message, carried.version, SUPPORTED)
+        message = f"no such revision; these are served: {', '.join(SERVED)}"
+    raise UnsupportedRevision(message, carried.version, SERVED)
 
 
-def _check_target(request: Request, headers: Mapping[bytes, bytes]) -> None:
-    member, decoder = _TARGETS[request.method]
+def _check_target(member: str, fields: Mapping[str, Raw], headers: Mapping[bytes, bytes]) -> None:
     said = written.decoded(headers, written.NAME)
     try:
-        target = decoder.decode(request.params or Raw(b"{}")).target
+        target = _strings.decode(fields.get(member, b"null"))
     except DecodeError as wrong:
         if said is not None:
             raise HeaderMismatch(f"Mcp-Name is there, and params.{member} is not a string") from wrong

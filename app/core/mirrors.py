@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from msgspec import DecodeError, Raw, Struct, field
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
 from app.protocol import headers as written
 from app.protocol.faults import HeaderMismatch
-from app.protocol.jsonrpc import payload
+from app.protocol.jsonrpc import Request, payload
 
 _KEY = "x-mcp-header"
 _TYPES = frozenset({"string", "integer", "boolean"})
@@ -56,7 +56,12 @@ Mirrors: TypeAlias = tuple[Mirror, ...] | Invalid
 
 class _Tool(Struct):
     name: str
-    schema: Raw | None = field(default=None, name="inputSchema")
+    schema: Raw | UnsetType = field(default=UNSET, name="inputSchema")
+
+
+class _Call(Struct):
+    name: str = ""
+    arguments: Raw | UnsetType = UNSET
 
 
 class _Listed(Struct):
@@ -65,6 +70,7 @@ class _Listed(Struct):
 
 _tools = Decoder(_Tool)
 _lists = Decoder(_Listed)
+_calls = Decoder(_Call)
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _strings: Decoder[str] = Decoder(str)
 _values: Decoder[object] = Decoder(object)
@@ -75,15 +81,34 @@ def mirrors(listed: Raw) -> dict[str, Mirrors]:
     found: dict[str, Mirrors] = {}
     try:
         tools = _lists.decode(listed).tools
-    except DecodeError:
+    except (DecodeError, RecursionError):
         return found
     for each in tools:
         try:
             tool = _tools.decode(each)
         except DecodeError:
             continue
-        found[tool.name] = _of_schema(bytes(tool.schema or b"{}"))
+        found[tool.name] = () if tool.schema is UNSET else _of_schema(bytes(tool.schema))
     return found
+
+
+def check_call(tools: Mapping[str, Mirrors], call: Request, headers: Mapping[bytes, bytes]) -> Request:
+    """Judge a `tools/call` by what its tool asks for; what goes on is the call as it was judged.
+
+    Raises:
+        HeaderMismatch: as `check_mirrors`.
+    """
+    try:
+        said = _calls.decode(call.params or b"{}")
+    except DecodeError:
+        return call
+    annotated, given = tools.get(said.name, ()), None if said.arguments is UNSET else said.arguments
+    check_mirrors(annotated, given, headers)
+    arguments = as_judged(annotated, given)
+    if arguments is given:
+        return call
+    params: dict[str, object] = dict(_fields.decode(call.params or b"{}"))
+    return Request(call.id, call.method, payload({**params, "arguments": arguments}))
 
 
 def check_mirrors(annotated: Mirrors, arguments: Raw | None, headers: Mapping[bytes, bytes]) -> None:
