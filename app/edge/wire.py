@@ -8,7 +8,7 @@ A refused head is answered here. A body that is too large, or not there in time,
 (only it knows the CORS headers): its next `receive()` yields an empty last part, and `BODY_FAULT` in the scope's
 `state` says why. If it does not within `answer_seconds`, we do. An offer to upgrade is declined by serving the
 request as it is (RFC 9110, section 7.8). Trailers are dropped. A whole request whose head is known does not pass
-through the parser (`app/edge/wire_known.py`).
+through the parser (`app/edge/wire_recall.py`).
 
 Of uvicorn's internals this relies on, and `tests/edge/test_wire_uvicorn.py` looks for all of them by name:
 
@@ -29,6 +29,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.edge.refusals import Refusal, refused
 from app.edge.wire_line import Line
+from app.edge.wire_recall import Recall
 from app.edge.wire_refusals import (
     BODY_FAULT,
     TOO_LARGE,
@@ -46,7 +47,7 @@ from app.edge.wire_refusals import (
     rendered,
     url_too_long,
 )
-from app.edge.wire_turns import Turns, disconnect
+from app.edge.wire_turns import disconnect
 
 __all__ = ["BODY_FAULT", "TOO_LARGE", "TOO_SLOW", "WireLimits", "protocol"]
 
@@ -55,8 +56,6 @@ log = logging.getLogger(__name__)
 
 _LEAVING_MAX = 64
 """Connections over the cap that are told so at the same time; further ones are closed without a word."""
-_RAW_MAX = 16384
-"""A request that is longer is not kept to learn its head from."""
 
 
 def protocol(limits: WireLimits) -> type[HttpToolsProtocol]:
@@ -74,7 +73,7 @@ class _Stage(Enum):
 _IDLE, _HEAD, _BODY, _DEAF = _Stage
 
 
-class _Wire(Turns):
+class _Wire(Recall):
     leaving: ClassVar[set[HttpToolsProtocol]]
 
     _stage = _IDLE
@@ -110,8 +109,15 @@ class _Wire(Turns):
             self._read_owed(data)
             return
         is_new = self._stage is _IDLE
-        if is_new and self._known and self.take_known(data):
-            return
+        if is_new:
+            data = self.recall(data)
+            if not data:
+                return
+        former = self.cycle
+        self._read(data)
+        self.keep(data, former, is_new=is_new)
+
+    def _read(self, data: bytes) -> None:
         self._chunk = len(data)
         self._is_ascii = data.isascii() and (self._is_ascii or self._stage is not _HEAD)
         rest = None
@@ -125,8 +131,6 @@ class _Wire(Turns):
             self._read_owed(rest)
         elif self._stage is not _IDLE:
             self._check_progress()
-        elif is_new and self._chunk < 0 and len(data) <= _RAW_MAX:
-            self.cycle.raw = data
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._line.end()
@@ -207,6 +211,8 @@ class _Wire(Turns):
         return self._stage is _BODY or self._stage is _DEAF
 
     def overdue(self) -> None:
+        if self._held:
+            self._read(self.let_go())
         if self._stage in (_HEAD, _BODY) and (self.flow.read_paused or self._was_paused):
             self._was_paused = self.flow.read_paused
             self._line.due(self.limits.body_seconds)

@@ -1,8 +1,8 @@
 """Heads that a connection has seen before: what was judged once need not be read again.
 
 A client repeats its head to the byte, but for the digits of its Content-Length. A head is remembered when a request
-with it was read by the parser, passed every check and was served; from then on a request that begins with the same
-bytes, and is there as a whole, is its body. Anything else is the parser's.
+with it was read by the parser, passed every check and was served; from then on, of a request that begins with the same
+bytes only the body is new. Anything else is the parser's.
 """
 
 from app.edge.asgi import Again
@@ -26,36 +26,40 @@ class KnownHeads:
     def __bool__(self) -> bool:
         return bool(self._again)
 
-    def find(self, data: bytes) -> tuple[Again, bytes] | None:
-        """Who takes this request, and its body; None where its head is new, or `data` is not one whole request."""
-        key, body = _taken_apart(data)
+    def find(self, data: bytes) -> tuple[Again, bytes, int] | None:
+        """Who takes this request, what is there of its body, and how long that will be; None where its head is new."""
+        key, body, size = _taken_apart(data)
         again = self._again.get(key)
-        return None if again is None else (again, body)
+        return None if again is None else (again, body, size)
 
     def add(self, data: bytes, again: Again) -> None:
-        """`data` is a request that the parser read to its end: with a Content-Length, and nothing behind it."""
-        key, body = _taken_apart(data)
-        if not key or len(data) - len(body) > self._head_max or not _has_length_line(key):
+        """`data` is what the parser was given since a request began, until one had been served."""
+        key, body, size = _taken_apart(data)
+        is_whole = len(body) == size and _has_length_line(key)
+        if not is_whole or len(data) - size > self._head_max:
             return
         if len(self._again) >= _KNOWN_MAX:
             self._again.clear()
         self._again[key] = again
 
 
-def _taken_apart(data: bytes) -> tuple[bytes, bytes]:
-    """The head without the digits of its length, and the body; nothing, where one does not fit the other."""
+def _taken_apart(data: bytes) -> tuple[bytes, bytes, int]:
+    """The head without the digits of its length, what is there of the body, and the length; no head where it has none.
+
+    Behind a body that is longer than its length there are other requests.
+    """
     end = data.find(b"\r\n\r\n")
     at = data.find(_LENGTHS[0], 0, end)
     if at < 0:
         at = data.find(_LENGTHS[1], 0, end)
     if at < 0 or end < 0:
-        return b"", b""
+        return b"", b"", 0
     at += _LENGTH
     stop = data.find(b"\r\n", at)
-    digits, body = data[at:stop], data[end + 4 :]
-    if len(digits) > _DIGITS_MAX or not digits.isdigit() or int(digits) != len(body):
-        return b"", b""
-    return data[:at] + data[stop:end], body
+    digits = data[at:stop]
+    if len(digits) > _DIGITS_MAX or not digits.isdigit():
+        return b"", b"", 0
+    return data[:at] + data[stop:end], data[end + 4 :], int(digits)
 
 
 def _has_length_line(key: bytes) -> bool:

@@ -1,12 +1,7 @@
-"""The requests of one connection: each becomes a task for the application when the one before it is answered.
-
-One whose head is known, and which nothing comes before, is handed over without a task.
-"""
+"""The requests of one connection: each becomes a task for the application when the one before it is answered."""
 
 import asyncio
-import logging
 from collections.abc import Coroutine
-from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
@@ -14,16 +9,8 @@ from httptools import HttpRequestParser
 from uvicorn._types import ASGI3Application, ASGIVersions, HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from app.edge.asgi import REMEMBER, Again
 from app.edge.wire_cycle import Cycle
-from app.edge.wire_known import KnownHeads
-from app.edge.wire_refusals import WireLimits, internal, too_many_waiting
-
-log = logging.getLogger(__name__)
-
-
-_UNLIKE = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
-"""What a request has that is more than its head and as many bytes as that says."""
+from app.edge.wire_refusals import WireLimits, too_many_waiting
 
 
 class Turns(HttpToolsProtocol):
@@ -39,7 +26,6 @@ class Turns(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._asgi = {"version": self.config.asgi_version, "spec_version": "2.3"}
-        self._known = KnownHeads(self.limits.header_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -48,35 +34,18 @@ class Turns(HttpToolsProtocol):
         self._overtaken = ()
         self.cycle = None  # type: ignore[assignment]  # as it was at first; each knows the other
 
-    def take_known(self, data: bytes) -> bool:
-        """Hand a request over, if it is one that can be; False where it is the parser's."""
-        if self.flow.write_paused or not self.cycle.response_complete:
-            return False
-        found = self._known.find(data)
-        if found is None or len(found[1]) > self.limits.body_bytes:
-            return False
-        again, body = found
-        self.cycle = cycle = Cycle(self)
-        try:
-            again(body, cycle)
-        except Exception:  # As uvicorn does for a task: a bug must not end the connection without a word.
-            log.exception("internal error")
-            status, headers, body = internal()
-            cycle.answer(status, tuple(headers), body)
-        return True
-
     def take(self, version: str, fields: dict[bytes, bytes]) -> None:
         """The head that was just read, as a request: served at once or in its turn."""
         former = self.cycle
         if former is None or former.response_complete:
-            self.cycle = self._cycle(version, fields)
+            self.cycle = self.cycle_of(version, fields)
             self.start(self.cycle)
             return
         if len(self.pipeline) >= self.limits.max_pipelined:
             raise too_many_waiting(self.limits)
         running = (cycle for cycle in self._overtaken if not cycle.response_complete)
         self._overtaken = (*running, former)
-        self.cycle = self._cycle(version, fields)
+        self.cycle = self.cycle_of(version, fields)
         self.pipeline.appendleft((self.cycle, self.app))
         self.flow.pause_reading()
 
@@ -99,21 +68,15 @@ class Turns(HttpToolsProtocol):
     def is_waiting(self, cycle: RequestResponseCycle) -> bool:
         return any(cycle is waiting for waiting, _ in self.pipeline)
 
-    def _cycle(self, version: str, fields: dict[bytes, bytes]) -> Cycle:
+    def cycle_of(self, version: str, fields: dict[bytes, bytes]) -> Cycle:
         cycle = Cycle(self)
         cycle.body = bytearray()
         cycle.version = version
         cycle.keep_alive = version == "1.1" and self.parser.should_keep_alive()
         cycle.waiting_for_100_continue = version == "1.1" and b"expect" in fields
-        cycle.scope = scope = self._scope(version)
-        cycle.method = scope["method"]
-        if cycle.method == "POST" and cycle.keep_alive and fields.keys().isdisjoint(_UNLIKE):
-            scope["extensions"] = {REMEMBER: partial(self._remember, cycle)}  # type: ignore[dict-item]  # it is ours
+        cycle.scope = self._scope(version)
+        cycle.method = cycle.scope["method"]
         return cycle
-
-    def _remember(self, cycle: Cycle, again: Again) -> None:
-        if cycle.raw:
-            self._known.add(cycle.raw, again)
 
     def _scope(self, version: str) -> HTTPScope:
         path, _, query = self.url.partition(b"?")

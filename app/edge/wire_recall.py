@@ -1,0 +1,88 @@
+"""Requests whose head the connection has seen before, and which no other comes before: they need no parser and no task.
+
+    a head, served once ──remember──▶ known ──the same bytes again──▶ held until the body is whole ──▶ handed over
+
+Whatever does not fit, however late that turns out, is given to the parser as it came.
+"""
+
+import asyncio
+import logging
+from functools import partial
+
+from app.edge.asgi import REMEMBER, Again
+from app.edge.wire_cycle import Cycle
+from app.edge.wire_known import KnownHeads
+from app.edge.wire_line import Line
+from app.edge.wire_refusals import internal
+from app.edge.wire_turns import Turns
+
+log = logging.getLogger(__name__)
+
+_KEPT_MAX = 16384
+"""A request that is longer is neither held, nor kept to learn its head from."""
+_UNLIKE = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
+"""What a request has that is more than its head and as many bytes as that says."""
+
+
+class Recall(Turns):
+    _line: Line
+    _held = b""
+    """The beginning of a request with a known head, of which the parser knows nothing yet."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._known = KnownHeads(self.limits.header_bytes)
+
+    def recall(self, data: bytes) -> bytes:
+        """Between two requests: hand over or hold what came. What is returned is the parser's."""
+        if not self._known:
+            return data
+        is_first = not self._held
+        data, self._held = self._held + data, b""
+        if self.flow.write_paused or not self.cycle.response_complete:
+            return data
+        found = self._known.find(data)
+        if found is None:
+            return data
+        again, body, size = found
+        if len(body) == size <= self.limits.body_bytes:
+            self._hand_over(again, body)
+        elif len(body) < size <= min(self.limits.body_bytes, _KEPT_MAX):
+            self._held = data
+            if is_first:
+                self._line.due(self.limits.body_seconds)
+        else:
+            return data
+        return b""
+
+    def let_go(self) -> bytes:
+        """What was held is the parser's after all."""
+        held, self._held = self._held, b""
+        return held
+
+    def cycle_of(self, version: str, fields: dict[bytes, bytes]) -> Cycle:
+        cycle = super().cycle_of(version, fields)
+        if cycle.method == "POST" and cycle.keep_alive and fields.keys().isdisjoint(_UNLIKE):
+            offer = {REMEMBER: partial(self._remember, cycle)}
+            cycle.scope["extensions"] = offer  # type: ignore[typeddict-item]  # uvicorn knows only its own
+        return cycle
+
+    def keep(self, data: bytes, former: Cycle | None, *, is_new: bool) -> None:
+        """What the parser has read: of a request that begins with it, or of the one that it went on with."""
+        cycle = self.cycle
+        if cycle is not former:
+            cycle.raw = data if is_new and len(data) <= _KEPT_MAX else b""
+        elif cycle is not None and cycle.raw:
+            cycle.raw = cycle.raw + data if len(cycle.raw) + len(data) <= _KEPT_MAX else b""
+
+    def _remember(self, cycle: Cycle, again: Again) -> None:
+        self._known.add(cycle.raw, again)
+
+    def _hand_over(self, again: Again, body: bytes) -> None:
+        self.cycle = cycle = Cycle(self)
+        try:
+            again(body, cycle)
+        except Exception:  # As uvicorn does for a task: a bug must not end the connection without a word.
+            log.exception("internal error")
+            status, headers, body = internal()
+            cycle.answer(status, tuple(headers), body)
