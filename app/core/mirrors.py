@@ -16,6 +16,7 @@ from msgspec.json import Decoder
 from app.protocol import headers as written
 from app.protocol.faults import HeaderMismatch
 from app.protocol.jsonrpc import Request, payload
+from app.protocol.methods import called_tool
 
 _KEY = "x-mcp-header"
 _TYPES = frozenset({"string", "integer", "boolean"})
@@ -59,18 +60,12 @@ class _Tool(Struct):
     schema: Raw | UnsetType = field(default=UNSET, name="inputSchema")
 
 
-class _Call(Struct):
-    name: str = ""
-    arguments: Raw | UnsetType = UNSET
-
-
 class _Listed(Struct):
     tools: list[Raw] = field(default_factory=list)
 
 
 _tools = Decoder(_Tool)
 _lists = Decoder(_Listed)
-_calls = Decoder(_Call)
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _strings: Decoder[str] = Decoder(str)
 _values: Decoder[object] = Decoder(object)
@@ -98,20 +93,19 @@ def check_call(tools: Mapping[str, Mirrors], call: Request, headers: Mapping[byt
     Raises:
         HeaderMismatch: as `check_mirrors`.
     """
-    try:
-        said = _calls.decode(call.params or b"{}")
-    except DecodeError:
-        return call
-    annotated, given = tools.get(said.name, ()), None if said.arguments is UNSET else said.arguments
+    name, given = called_tool(call.params)
+    annotated = tools.get(name, ())
     check_mirrors(annotated, given, headers)
-    arguments = as_judged(annotated, given)
-    if arguments is given:
+    judged = as_judged(annotated, given)
+    if judged is given:
         return call
-    params: dict[str, object] = dict(_fields.decode(call.params or b"{}"))
-    return Request(call.id, call.method, payload({**params, "arguments": arguments}))
+    params = _fields.decode(call.params or b"{}")
+    if "arguments" in params:
+        params["arguments"] = judged
+    return Request(call.id, call.method, payload(params))
 
 
-def check_mirrors(annotated: Mirrors, arguments: Raw | None, headers: Mapping[bytes, bytes]) -> None:
+def check_mirrors(annotated: Mirrors, arguments: Raw, headers: Mapping[bytes, bytes]) -> None:
     """Compare a call's headers, whose names are in lower case, with its arguments ("Server Behavior").
 
     What no header can say, an array or an object, is left to the server's own judgement of its arguments, and so is
@@ -129,7 +123,7 @@ def check_mirrors(annotated: Mirrors, arguments: Raw | None, headers: Mapping[by
             raise HeaderMismatch(f"{name} must be there if the argument {path} is, and repeat it")
 
 
-def as_judged(annotated: Mirrors, arguments: Raw | None) -> Raw | None:
+def as_judged(annotated: Mirrors, arguments: Raw) -> Raw:
     """The arguments as `check_mirrors` read them: of a name that is there twice, the value that counted."""
     if isinstance(annotated, Invalid) or not annotated:
         return arguments
@@ -142,7 +136,7 @@ def as_judged(annotated: Mirrors, arguments: Raw | None) -> Raw | None:
 class _Arguments:
     """The objects on the way to what is mirrored, each read once."""
 
-    def __init__(self, raw: Raw | None) -> None:
+    def __init__(self, raw: Raw) -> None:
         self._levels: dict[Path, dict[str, Raw]] = {}
         self._read((), raw)
 
