@@ -1,38 +1,88 @@
-"""Runs the official suite through the gateway three times, side by side, and says what passed.
+"""Runs the official suite through the gateway, a client of each era against a server of each, and prints the table.
 
-With a bearer token and without authentication: the scenarios that a revision requires. On a gateway that closes
-connections early (`closeStreamAfter`): the two unscored ones that prove that sessions end and streams resume.
+With a bearer token each pair once, and without authentication once more where client and server shake hands: the
+scenarios that the client's revision requires, and some that it does not score. On a gateway that closes connections
+early (`closeStreamAfter`): the two unscored ones that prove that sessions end and streams resume.
+
+Arguments are words of the pairs to run, as in `2026-07-28 legacy`; without any, everything is run.
 """
 
 import json
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
-from tests.conformance import verdict
+from tests.conformance import environment, pairs, servers, verdict
 from tests.conformance.hop import hop
-from tests.conformance.served import FIXTURE_COMMAND, GatewayFailed, gateway
+from tests.conformance.pairs import HANDSHAKE, PAIRS, STATELESS, Outcome, Pair
+from tests.conformance.served import GatewayFailed, gateway
 from tests.conformance.suite import Scenario, Suite, SuiteMissing, find
 
-REVISION = "2025-11-25"
 CLOSE_STREAM_AFTER_SECONDS = 1.5
-CACHE = Path(__file__).resolve().parents[2] / ".cache" / "conformance"
+AT_ONCE = 2
+CACHE = servers.ROOT / ".cache" / "conformance"
+BESIDE = Pair(HANDSHAKE, "legacy")
+"""The pair that is also run without authentication, and beside which streams are closed early."""
 
 
-def main() -> int:
+class Runs:
+    """The suite, the servers, and a folder for what both leave behind."""
+
+    def __init__(self, suite: Suite, commands: dict[str, list[str]], results: Path) -> None:
+        self._suite = suite
+        self._commands = commands
+        self._results = results
+
+    def of(self, pair: Pair) -> Outcome:
+        runs = [self._with_a_token(pair)]
+        if pair == BESIDE:
+            runs.append(self._without_authentication(pair))
+        for line in (line for scenarios in runs for line in verdict.complaints(scenarios)):
+            print(f"{pair.name}: {line}")
+        expected = pairs.expected_failures().get(pair.name, {})
+        return pairs.outcome(pair, self._suite.required(pair.revision), runs, expected)
+
+    def closing_early(self) -> dict[str, Scenario]:
+        results = self._results / "closing early"
+        results.mkdir(parents=True)
+        config = results / "viaduct.json"
+        config.write_text(json.dumps(_closing_early(self._commands[BESIDE.server])))
+        found: dict[str, Scenario] = {}
+        with _behind_hop(results, "serve", str(config)) as url:
+            for name in verdict.MUST_SUCCEED:
+                found |= self._suite.run(url, results / name, "--scenario", name, "--spec-version", HANDSHAKE)
+        return found
+
+    def _with_a_token(self, pair: Pair) -> dict[str, Scenario]:
+        results = self._results / pair.name
+        with _behind_hop(results, "run", "--", *self._commands[pair.server]) as url:
+            if pair.revision == STATELESS:
+                servers.warm(url)
+            return self._suite.run(url, results / "scenarios", "--requirements", pair.revision)
+
+    def _without_authentication(self, pair: Pair) -> dict[str, Scenario]:
+        results = self._results / f"{pair.name}, without authentication"
+        with gateway(results, "run", "--port", "0", "--no-auth", "--", *self._commands[pair.server]) as port:
+            url = f"http://127.0.0.1:{port}/mcp"
+            return self._suite.run(url, results / "scenarios", "--requirements", pair.revision)
+
+
+def main(words: Sequence[str]) -> int:
+    wanted = [pair for pair in PAIRS if all(word in pair.name for word in words)]
     try:
         suite = find(CACHE)
+        commands = servers.commands(environment.python(CACHE))
     except SuiteMissing as missing:
         print(f"conformance cannot run: {missing}", file=sys.stderr)
         return 78
     results = _fresh_folder()
     try:
-        is_good = _run(suite, results)
+        is_good = _run(Runs(suite, commands, results), wanted, has_early_ends=BESIDE in wanted)
     except GatewayFailed as failed:
         print(f"conformance failed: {failed}", file=sys.stderr)
         is_good = False
@@ -50,41 +100,41 @@ def _fresh_folder() -> Path:
     return Path(mkdtemp(dir=parent))
 
 
-def _run(suite: Suite, results: Path) -> bool:
-    with ThreadPoolExecutor() as pool:
-        with_a_token = pool.submit(_with_a_token, suite, results / "with a token")
-        without = pool.submit(_without_authentication, suite, results / "without authentication")
-        closing_early = pool.submit(_closing_early, suite, results / "closing early")
-    return _report(suite, with_a_token.result(), without.result(), unscored=closing_early.result())
+def _run(runs: Runs, wanted: Sequence[Pair], has_early_ends: bool) -> bool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        outcomes = [*pool.map(runs.of, wanted)]
+        early = pool.submit(runs.closing_early) if has_early_ends else None
+    unproved = _unproved(early.result()) if early else []
+    for outcome in outcomes:
+        for fault in outcome.faults():
+            print(f"{outcome.pair.name}: {fault}")
+    for line in pairs.table(outcomes):
+        print(f"conformance {line}")
+    return bool(outcomes) and all(outcome.is_good for outcome in outcomes) and not unproved
 
 
-def _with_a_token(suite: Suite, results: Path) -> dict[str, Scenario]:
-    with _behind_hop(results, "run", "--", *FIXTURE_COMMAND) as url:
-        return suite.run(url, results / "scenarios", "--requirements", REVISION)
+def _unproved(scenarios: dict[str, Scenario]) -> list[str]:
+    for line in verdict.complaints(scenarios):
+        print(f"closing early: {line}")
+    return [fault for name in verdict.MUST_SUCCEED for fault in _missing(scenarios, name)]
 
 
-def _without_authentication(suite: Suite, results: Path) -> dict[str, Scenario]:
-    with gateway(results, "run", "--port", "0", "--no-auth", "--", *FIXTURE_COMMAND) as port:
-        return suite.run(f"http://127.0.0.1:{port}/mcp", results / "scenarios", "--requirements", REVISION)
+def _missing(scenarios: dict[str, Scenario], name: str) -> list[str]:
+    checks = verdict.proved(scenarios, name)
+    missing = [check for check, succeeded in checks.items() if not succeeded]
+    for check in missing:
+        print(f"not a success: {name} {check}")
+    print(f"conformance {HANDSHAKE} unscored {name}: {len(checks) - len(missing)}/{len(checks)} checks succeeded")
+    return missing
 
 
-def _closing_early(suite: Suite, results: Path) -> dict[str, Scenario]:
-    results.mkdir(parents=True)
-    config = results / "viaduct.json"
-    command, *arguments = FIXTURE_COMMAND
-    config.write_text(
-        json.dumps(
-            {
-                "mcpServers": {"fixture": {"command": command, "args": arguments}},
-                "viaduct": {"streams": {"closeStreamAfter": CLOSE_STREAM_AFTER_SECONDS}},
-            }
-        )
-    )
-    found: dict[str, Scenario] = {}
-    with _behind_hop(results, "serve", str(config)) as url:
-        for name in verdict.MUST_SUCCEED:
-            found |= suite.run(url, results / name, "--scenario", name, "--spec-version", REVISION)
-    return found
+def _closing_early(command: Sequence[str]) -> dict[str, object]:
+    program, *arguments = command
+    fixture = {"command": program, "args": arguments, "cwd": str(servers.ROOT)}
+    return {
+        "mcpServers": {"fixture": fixture},
+        "viaduct": {"streams": {"closeStreamAfter": CLOSE_STREAM_AFTER_SECONDS}},
+    }
 
 
 @contextmanager
@@ -97,28 +147,5 @@ def _behind_hop(results: Path, command: str, *arguments: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{hop_port}/mcp"
 
 
-def _report(suite: Suite, *scored: dict[str, Scenario], unscored: dict[str, Scenario]) -> bool:
-    """Prints every complaint and then the totals; a required scenario counts once, and only if it passed everywhere."""
-    for scenarios in (*scored, unscored):
-        for line in verdict.complaints(scenarios):
-            print(line)
-    names = suite.required(REVISION)
-    passed = [name for name in names if all(verdict.passed(scenarios, name) for scenarios in scored)]
-    for name in sorted(set(names) - set(passed)):
-        print(f"not passed: {name}")
-    unproved = [fault for name in verdict.MUST_SUCCEED for fault in _unproved(unscored, name)]
-    print(f"conformance {REVISION}: {len(passed)}/{len(names)} passed")
-    return names == passed and not unproved and not any(map(verdict.failed, scored))
-
-
-def _unproved(scenarios: dict[str, Scenario], name: str) -> list[str]:
-    checks = verdict.proved(scenarios, name)
-    missing = [check for check, succeeded in checks.items() if not succeeded]
-    for check in missing:
-        print(f"not a success: {name} {check}")
-    print(f"conformance {REVISION} unscored {name}: {len(checks) - len(missing)}/{len(checks)} checks succeeded")
-    return missing
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The gateway as its users start it, in front of the fixture."""
+"""The gateway as its users start it, in front of a fixture."""
 
 import re
 import signal
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-FIXTURE = Path(__file__).with_name("fixture.py")
-FIXTURE_COMMAND = [sys.executable, str(FIXTURE)]
+from tests.conformance.servers import ROOT
+
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
 
@@ -29,7 +29,13 @@ def gateway(results: Path, *arguments: str) -> Iterator[int]:
     log_path = results / "viaduct.log"
     with log_path.open("w") as log:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
         )
     try:
         yield _port(process, log_path)

@@ -96,7 +96,7 @@ def find(cache: Path) -> Suite:
         raise SuiteMissing(f"no Node.js package is known for {platform.machine()}; known are {[*NODE_PACKAGES]}")
     modules = cache / "node_modules"
     suite = Suite(modules / node_package / "bin" / "node", modules / PACKAGE)
-    with _alone(cache):
+    with alone(cache):
         if not _is_installed(suite):
             _install(cache, node_package)
     if not _is_installed(suite):
@@ -105,7 +105,7 @@ def find(cache: Path) -> Suite:
 
 
 @contextmanager
-def _alone(cache: Path) -> Iterator[None]:
+def alone(cache: Path) -> Iterator[None]:
     """Two runs at once must not install into one folder."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:

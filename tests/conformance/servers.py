@@ -1,0 +1,44 @@
+"""The servers behind the gateway in the suite's runs, as commands, and what must be warm before the suite begins."""
+
+import json
+import sys
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from tests.conformance.pairs import STATELESS
+
+ROOT = Path(__file__).resolve().parents[2]
+WARM_SECONDS = 30.0
+
+_FIXTURES = "tests.conformance.fixtures"
+_META = "io.modelcontextprotocol/"
+
+
+def commands(mcp1: Path) -> dict[str, list[str]]:
+    """By the name that a pair has for them; to be run in `ROOT`."""
+    modern = [sys.executable, "-m", f"{_FIXTURES}.modern"]
+    return {
+        "legacy": [str(mcp1), "-m", f"{_FIXTURES}.legacy"],
+        "modern": modern,
+        "dual-era": [*modern, "--dual-era"],
+    }
+
+
+def warm(url: str) -> None:
+    """Calls a tool as a client that declares no more than elicitation, which one check of the suite does.
+
+    A server of the handshake revisions is started for each set of capabilities, and on the SDK that alone takes longer
+    than the 600 ms after which that check no longer listens.
+    """
+    meta = {_META + "protocolVersion": STATELESS, _META + "clientCapabilities": {"elicitation": {}}}
+    params = {"name": "test_simple_text", "arguments": {}, "_meta": meta}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": STATELESS,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "test_simple_text",
+    }
+    body = json.dumps({"jsonrpc": "2.0", "id": "warm", "method": "tools/call", "params": params}).encode()
+    with urlopen(Request(url, body, headers), timeout=WARM_SECONDS) as answer:
+        answer.read()
