@@ -20,12 +20,12 @@ from tempfile import mkdtemp
 from tests.conformance import environment, pairs, servers, verdict
 from tests.conformance.hop import hop
 from tests.conformance.pairs import HANDSHAKE, PAIRS, STATELESS, Outcome, Pair
-from tests.conformance.served import GatewayFailed, gateway
+from tests.conformance.served import ROOT, GatewayFailed, gateway
 from tests.conformance.suite import Scenario, Suite, SuiteMissing, find
 
 CLOSE_STREAM_AFTER_SECONDS = 1.5
 AT_ONCE = 2
-CACHE = servers.ROOT / ".cache" / "conformance"
+CACHE = ROOT / ".cache" / "conformance"
 BESIDE = Pair(HANDSHAKE, "legacy")
 """The pair that is also run without authentication, and beside which streams are closed early."""
 
@@ -130,7 +130,7 @@ def _missing(scenarios: dict[str, Scenario], name: str) -> list[str]:
 
 def _closing_early(command: Sequence[str]) -> dict[str, object]:
     program, *arguments = command
-    fixture = {"command": program, "args": arguments, "cwd": str(servers.ROOT)}
+    fixture = {"command": program, "args": arguments, "cwd": str(ROOT)}
     return {
         "mcpServers": {"fixture": fixture},
         "viaduct": {"streams": {"closeStreamAfter": CLOSE_STREAM_AFTER_SECONDS}},

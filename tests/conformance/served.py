@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.conformance.servers import ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
 

@@ -7,7 +7,6 @@ from urllib.request import Request, urlopen
 
 from tests.conformance.pairs import STATELESS
 
-ROOT = Path(__file__).resolve().parents[2]
 WARM_SECONDS = 30.0
 
 _FIXTURES = "tests.conformance.fixtures"
@@ -15,7 +14,7 @@ _META = "io.modelcontextprotocol/"
 
 
 def commands(mcp1: Path) -> dict[str, list[str]]:
-    """By the name that a pair has for them; to be run in `ROOT`."""
+    """By the name that a pair has for them; to be run in the folder of the checkout."""
     modern = [sys.executable, "-m", f"{_FIXTURES}.modern"]
     return {
         "legacy": [str(mcp1), "-m", f"{_FIXTURES}.legacy"],
