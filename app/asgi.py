@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from app.auth.tokens import Entry, StaticTokens
 from app.config import Config, named_by, open_logs
 from app.config.tree import Server, Token
+from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
 from app.edge.app import Viaduct
@@ -47,7 +48,6 @@ def gateway_settings(config: Config) -> GatewaySettings:
             confirm_seconds=settings.sessions.confirm_timeout,
             count_max=settings.sessions.max,
             per_principal_max=settings.sessions.max_per_principal,
-            calls_max=settings.limits.in_flight,
             streams_max=settings.streams.max_per_session,
             log_bytes=settings.streams.log_bytes,
             log_count=settings.streams.log_count,
@@ -78,7 +78,14 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             close_seconds=server.stop_timeout,
             term_seconds=server.kill_timeout,
         ),
-        settings.debug_payloads,
+        Bounds(
+            calls=settings.limits.in_flight,
+            questions=settings.limits.questions,
+            waiting=settings.limits.waiting,
+            early_count=settings.limits.queue_count,
+            early_bytes=settings.limits.queue_bytes,
+        ),
+        logs_payloads=settings.debug_payloads,
     )
 
 

@@ -159,6 +159,8 @@ class Limits(_Block):
     connections: Count = 2000
     in_flight: Count = 1000
     bad_lines: Count = 100
+    questions: Count = 100
+    waiting: Count = 100
 
 
 class Viaduct(_Block):

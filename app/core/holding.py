@@ -5,6 +5,7 @@ A child's question names no call, nor does its log message. While one party hold
 
 from collections.abc import Collection
 
+from app.core.ledger import too_many_questions
 from app.core.parties import Outcome, Party, ToChild, ToParty
 from app.protocol import methods
 from app.protocol.faults import Unavailable, UnknownMethod
@@ -14,9 +15,10 @@ from app.protocol.jsonrpc import Notification, Reply, Request, RequestId, failur
 class Holding:
     """`capabilities` are what the child was told that it may ask."""
 
-    def __init__(self, capabilities: Collection[str]) -> None:
+    def __init__(self, capabilities: Collection[str], questions_max: int = 100) -> None:
         self.party: Party | None = None
         self._capabilities = capabilities
+        self._questions_max = questions_max
         self._asked: dict[RequestId, None] = {}
 
     def take(self, party: Party) -> list[Outcome]:
@@ -44,6 +46,8 @@ class Holding:
             return [ToChild(failure(question.id, Unavailable(nobody, reason="client_unreachable")))]
         if question.id in self._asked:
             return []
+        if len(self._asked) >= self._questions_max:
+            return [ToChild(failure(question.id, too_many_questions()))]
         self._asked[question.id] = None
         return [ToParty(self.party, question)]
 

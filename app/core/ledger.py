@@ -33,6 +33,14 @@ def too_many() -> Overloaded:
     return Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)
 
 
+def too_many_questions() -> Overloaded:
+    return Overloaded("too many questions are open", reason="questions")
+
+
+def no_room() -> Overloaded:
+    return Overloaded("the server is not ready, and what waits for it is full", reason="queue", retry_after=1.0)
+
+
 def failed(call: Call, fault: GatewayFault, server: str) -> Failure:
     """Each failure names the server; only a session alone, in a test, has none."""
     if server:

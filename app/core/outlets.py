@@ -11,8 +11,6 @@ from app.core.effects import StreamId
 from app.protocol import methods
 from app.protocol.jsonrpc import Notification, Request, RequestId
 
-WAITING_MAX = 100
-
 
 class _Post(Struct):
     can_stream: bool
@@ -22,7 +20,8 @@ class _Post(Struct):
 
 
 class Outlets:
-    def __init__(self) -> None:
+    def __init__(self, waiting_max: int = 100) -> None:
+        self._waiting_max = waiting_max
         self._posts: dict[StreamId, _Post] = {}
         self._listeners: list[StreamId] = []
         self._waiting: list[Notification | Request] = []
@@ -86,11 +85,15 @@ class Outlets:
             self._listeners.remove(stream)
 
     def wait(self, notification: Notification) -> None:
-        """Nobody can hear it now. Log messages are dropped, news that repeats itself is kept once."""
+        """Nobody can hear it now. Log messages are dropped, news that repeats itself is kept once, and no more in all
+        than fits: the oldest goes, but never a question.
+        """
         if notification.method == methods.LOG_MESSAGE or notification in self._waiting:
             return
         self._waiting.append(notification)
-        del self._waiting[:-WAITING_MAX]
+        news = [kept for kept in self._waiting if isinstance(kept, Notification)]
+        if len(news) > self._waiting_max:
+            self._waiting.remove(news[0])
 
     def hold(self, question: Request) -> None:
         """Nobody can hear it yet: many a server asks before its client has had the time to open a stream."""

@@ -16,9 +16,11 @@ I/O and reads no clock: each method takes one thing that happened and returns wh
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 
+from app.core.anteroom import Anteroom
+from app.core.bounds import BOUNDS, Bounds
 from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
-from app.core.ledger import Ask, Call, cancelled, failed, too_many, unanswered
+from app.core.ledger import Ask, Call, cancelled, failed, no_room, too_many, too_many_questions, unanswered
 from app.core.outlets import Outlets
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, TimedOut, Unavailable, UnknownMethod
@@ -38,23 +40,23 @@ class Phase(Enum):
 
 
 class Session:
-    """`mint` gives the ids of requests towards the server; `calls_max` is how many may be in flight."""
+    """`mint` gives the ids of requests towards the server."""
 
-    def __init__(self, deadlines: Deadlines, mint: Iterator[int], calls_max: int = 1000, server: str = "") -> None:
+    def __init__(self, deadlines: Deadlines, mint: Iterator[int], bounds: Bounds = BOUNDS, server: str = "") -> None:
         self.phase = Phase.NEW
         self.revision: Revision = ASSUMED
         self.due = FOREVER
         """No later than this, `tick` has something to do."""
-        self.outlets = Outlets()
+        self.outlets = Outlets(bounds.waiting)
+        self.anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
         self._deadlines = deadlines
         self._mint = mint
-        self._calls_max = calls_max
+        self._bounds = bounds
         self._server = server
         self._capabilities: frozenset[str] = frozenset()
         self._calls: dict[int, Call] = {}
         self._asks: dict[RequestId, Ask] = {}
         self._ask_count = 0
-        self._held: list[Message] = []
         self._grace_at = FOREVER
 
     @property
@@ -71,7 +73,7 @@ class Session:
             InvalidRequest: not in this phase; nothing has happened.
             Overloaded: too many calls are in flight.
         """
-        if len(self._calls) >= self._calls_max:
+        if len(self._calls) >= self._bounds.calls:
             raise too_many()
         if self.phase is not Phase.OPEN or request.method in _PHASED:
             self._step(request, now)
@@ -82,7 +84,7 @@ class Session:
         requests = [message for message in batch if isinstance(message, Request)]
         if any(request.method in _PHASED for request in requests):
             raise InvalidRequest("initialize and shutdown must not be part of a batch")
-        if len(self._calls) + len(requests) > self._calls_max:
+        if len(self._calls) + len(requests) > self._bounds.calls:
             raise too_many()
         if requests and self.phase is not Phase.OPEN:
             self._step(requests[0], now)
@@ -146,7 +148,7 @@ class Session:
             effects += self._answer(call, failed(call, fault, self._server))
         self._calls.clear()
         self._asks.clear()
-        self._held.clear()
+        self.anteroom.empty()
         self.due = FOREVER
         return [*effects, Ended(reason)]
 
@@ -207,9 +209,15 @@ class Session:
 
     def _upstream(self, message: Message) -> list[Effect]:
         if self.phase is Phase.GREETING or self.phase is Phase.NEW:
-            self._held.append(message)
-            return []
+            return [] if self.anteroom.take(message) else self._shut_out(message)
         return [ToUpstream(message)]
+
+    def _shut_out(self, message: Message) -> list[Effect]:
+        """A request is answered so; nobody waits for anything else."""
+        if not isinstance(message, Request) or type(message.id) is not int:
+            return []
+        call = self._calls.pop(message.id)
+        return self._answer(call, failed(call, no_room(), self._server))
 
     def _told(self, notification: Notification) -> list[Effect]:
         method = methods.ALIASES.get(notification.method, notification.method)
@@ -227,7 +235,7 @@ class Session:
         for ident, call in reversed(self._calls.items()):
             if call.id == theirs and type(call.id) is type(theirs) and call.method != methods.INITIALIZE:
                 del self._calls[ident]
-                if self._unhold(ident):
+                if self.anteroom.withdraw(ident):
                     return self._unanswer(call)
                 told = self._upstream(methods.with_field(notification, "requestId", ident))
                 return [*told, *self._unanswer(call)]
@@ -274,8 +282,8 @@ class Session:
             case Result():
                 self.phase = Phase.OPEN
                 self.revision = negotiated(methods.greeted_version(reply.result))
-                held, self._held = self._held, []
-                return [*self._answer(call, reply), *map(ToUpstream, held)]
+                early = [ToUpstream(message) for _, message in self.anteroom.empty()]
+                return [*self._answer(call, reply), *early]
             case Failure():
                 refused = Unavailable("the server refused to initialize", reason="initialize_refused")
                 return [*self._answer(call, reply), *self.lost(refused, "refused")]
@@ -328,6 +336,8 @@ class Session:
             return [ToUpstream(result(question.id, {}))]
         if stream is None and self._calls:
             return [ToUpstream(unanswered(Ask(question.id, None, now)))]
+        if len(self._asks) >= self._bounds.questions:
+            return [ToUpstream(failure(question.id, too_many_questions()))]
         self._ask_count += 1
         max_at = now + (self._deadlines.unheard if stream is None else self._deadlines.max_request)
         self._asks[self._ask_count] = Ask(question.id, stream, max_at)
@@ -368,19 +378,13 @@ class Session:
             call.quiet_at = call.max_at = FOREVER
             return [Overdue()]
         del self._calls[ident]
-        unsent = self._unhold(ident) or withdraw(ident)
+        unsent = self.anteroom.withdraw(ident) or withdraw(ident)
         fault = TimedOut(f"no answer to {call.method!r} in time", executed="no" if unsent else "unknown")
         told: list[Effect] = []
         if not unsent:
             gone = methods.cancellation(ident, "timed out at the gateway")
             told = [*self._upstream(gone), Doubt()]
         return [*told, *self._answer(call, failed(call, fault, self._server))]
-
-    def _unhold(self, ident: int) -> bool:
-        """The request shall not be sent any more; False where it was."""
-        before = len(self._held)
-        self._held = [held for held in self._held if not (isinstance(held, Request) and held.id == ident)]
-        return len(self._held) < before
 
     def _answer(self, call: Call, reply: Reply) -> list[Effect]:
         return [ToClient(call.stream, reply), *self._settle(call.stream)]

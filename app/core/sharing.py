@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Raw
 
+from app.core.anteroom import Anteroom
+from app.core.bounds import BOUNDS, Bounds
 from app.core.holding import Holding
+from app.core.ledger import no_room
 from app.core.parties import OWN, Changed, Outcome, Party, Refused, ToChild, ToLog, ToParty
 from app.protocol import methods
-from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, payload, result
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, failure, payload, result
 from app.protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
 
 
@@ -25,13 +28,14 @@ class Sharing:
         version: str,
         capabilities: Mapping[str, Raw] | None = None,
         client_info: Raw | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self.greeted: Raw | None = None
         """What the child answered our greeting with; until then, what the parties say waits."""
         self._mint = mint
         self._capabilities = dict(capabilities or {})
         self._client_info = client_info or payload({"name": "viaduct", "version": version})
-        self._holding = Holding(self._capabilities)
+        self._holding = Holding(self._capabilities, bounds.questions)
         self._owners: dict[RequestId, Party] = {}
         self._parties: set[Party] = set()
         self._levels: dict[Party, str] = {}
@@ -40,7 +44,7 @@ class Sharing:
         self._subscribers: dict[str, set[Party]] = {}
         self._subscribing: dict[RequestId, str] = {}
         self._greeting_id: RequestId | None = None
-        self._early: list[tuple[Party, Message]] = []
+        self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
 
     def greet(self) -> list[Outcome]:
         """Introduce ourselves."""
@@ -55,8 +59,7 @@ class Sharing:
     def submit(self, party: Party, message: Message) -> list[Outcome]:
         """A party has something for the child."""
         if self.greeted is None:
-            self._early.append((party, message))
-            return []
+            return [] if self._anteroom.take(message, party) else _shut_out(party, message)
         match message:
             case Request():
                 return self._requested(party, message, self.greeted)
@@ -87,7 +90,7 @@ class Sharing:
         for uri in [uri for uri, parties in self._subscribers.items() if party in parties]:
             outcomes += self._lapsed(party, uri)
         outcomes += self._holding.end(party)
-        self._early = [(owner, message) for owner, message in self._early if owner != party]
+        self._anteroom.forget(party)
         self._parties.discard(party)
         self._levels.pop(party, None)
         level = self._detailed()
@@ -106,10 +109,8 @@ class Sharing:
 
     def withdraw(self, ident: int, unsend: Callable[[int], bool]) -> bool:
         """A request is taken back by `unsend` if it can be; not one that others may rely on by now."""
-        for early in self._early:
-            if isinstance(early[1], Request) and early[1].id == ident:
-                self._early.remove(early)
-                return True
+        if self._anteroom.withdraw(ident):
+            return True
         if ident in self._subscribing or not unsend(ident):
             return False
         self._owners.pop(ident, None)
@@ -123,8 +124,7 @@ class Sharing:
             case Result():
                 self.greeted = reply.result
         outcomes: list[Outcome] = [ToChild(Notification(methods.INITIALIZED))]
-        early, self._early = self._early, []
-        for party, message in early:
+        for party, message in self._anteroom.empty():
             outcomes += self.submit(party, message)
         return outcomes
 
@@ -270,3 +270,8 @@ class Sharing:
         if question.method == methods.PING:
             return [ToChild(result(question.id, {}))]
         return self._holding.ask(question)
+
+
+def _shut_out(party: Party, message: Message) -> list[Outcome]:
+    """A request is answered so; nobody waits for anything else."""
+    return [ToParty(party, failure(message.id, no_room()))] if isinstance(message, Request) else []

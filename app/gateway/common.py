@@ -151,7 +151,7 @@ class CommonChild:
 
     def _greet(self) -> None:
         self._tried.add("legacy")
-        self.machine = Sharing(self.mint, self._version, self.capabilities, self._client_info)
+        self.machine = Sharing(self.mint, self._version, self.capabilities, self._client_info, self._upstream.bounds)
         patience = self._upstream.deadlines.start
         self._probe_timer = asyncio.get_running_loop().call_later(patience, self._link.overdue)
         self._perform(self.machine.greet())

@@ -91,7 +91,7 @@ class Gateway:
         self._admit(owner)
         shared = self._shared_child(upstream) if upstream.isolation == "shared" else None
         mint = count(1) if shared is None else shared.mint
-        core = Session(upstream.deadlines, mint, self.settings.sessions.calls_max, upstream.name)
+        core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         live = LiveSession(
             secrets.token_urlsafe(32),
             secrets.token_hex(4),

@@ -4,8 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
+from app.core.anteroom import Anteroom
 from app.core.conversation import Conversation
 from app.core.deadlines import FOREVER
+from app.core.ledger import no_room
 from app.gateway.settings import UpstreamSettings
 from app.gateway.tasks import Tasks
 from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, SpokeNonsense, Unavailable
@@ -31,10 +33,10 @@ class Link:
         self._upstream = upstream
         self._conversation = Conversation(upstream.tolerance, mint)
         self._tasks = tasks
-        self._receive = receive
+        self.receive = receive
         self._lost = lost
         self._loop = asyncio.get_running_loop()
-        self._early: list[Message] = []
+        self._anteroom = Anteroom(upstream.limits.queue_count, upstream.limits.queue_bytes)
         self._child: Child | None = None
         self._is_ready = False
         self._is_over = False
@@ -52,19 +54,19 @@ class Link:
             self._log_line("line to child", line(message))
         child = self._child
         if child is None:
-            self._early.append(message)
+            if not self._anteroom.take(message) and isinstance(message, Request):
+                self._refuse(message, no_room())
         elif isinstance(message, Request):
             taken = child.write(line(message), message.id if isinstance(message.id, int) else None)
             if not taken and not child.is_ending:  # An ending child's exit answers all that it owes.
-                fault = Overloaded("the server does not read its input; its queue is full", reason="queue")
-                fault.details["server"] = self._upstream.name
-                self._receive(failure(message.id, fault))
+                full = Overloaded("the server does not read its input; its queue is full", reason="queue")
+                self._refuse(message, full)
         elif not child.write(line(message)):
             log.warning("message dropped: the server does not read", extra={"server": self._upstream.name})
 
     def withdraw(self, ident: int) -> bool:
         """Take back a request of which not one byte was handed to the pipe; False where that is too late."""
-        return self._child is not None and self._child.withdraw(ident)
+        return self._anteroom.withdraw(ident) if self._child is None else self._child.withdraw(ident)
 
     def doubt(self) -> None:
         ping = self._conversation.doubt(self._loop.time())
@@ -90,7 +92,7 @@ class Link:
         if self._is_over:
             return
         self._is_over = True
-        self._early.clear()
+        self._anteroom.empty()
         self._disarm()
         if self._child is not None:
             self._tasks.spawn(self._stop(self._child), f"stop {self._upstream.name}")
@@ -136,11 +138,15 @@ class Link:
         details: dict[str, object] = {"exitCode": exit.code, "signal": exit.signal}
         self.fail(Exited(f"the server ended: {exit.describe()}", executed="unknown", details=details))
 
+    def _refuse(self, request: Request, fault: Overloaded) -> None:
+        fault.details["server"] = self._upstream.name
+        self.receive(failure(request.id, fault))
+
     def _heard(self, message: Message) -> None:
         if not self._is_ready and isinstance(message, Result):
             self._is_ready = True
         if not self._is_over:
-            self._receive(message)
+            self.receive(message)
 
     def _nonsense(self, fault: ClientFault, text: bytes) -> None:
         """The line is lost; where it was an answer, its call need not wait for another."""
@@ -172,8 +178,7 @@ class Link:
             return
         log.info("child started", extra={"server": upstream.name, "pid": child.pid})
         self._child = child
-        early, self._early = self._early, []
-        for message in early:
+        for _, message in self._anteroom.empty():
             self.write(message)
 
     async def _stop(self, child: Child) -> None:

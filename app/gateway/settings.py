@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
 from app.upstreams.child import ChildLimits
@@ -23,6 +24,7 @@ class UpstreamSettings:
     deadlines: Deadlines = field(default_factory=Deadlines)
     tolerance: Tolerance = field(default_factory=Tolerance)
     limits: ChildLimits = field(default_factory=ChildLimits)
+    bounds: Bounds = field(default_factory=Bounds)
     logs_payloads: bool = False
     """Whether every line to and from its children is logged, whole: for hunting a bug, and never left on."""
     era: EraSetting = "auto"
@@ -40,7 +42,6 @@ class SessionSettings:
     """A session whose id no later request carried ends after this."""
     count_max: int = 1000
     per_principal_max: int = 100
-    calls_max: int = 1000
     streams_max: int = 16
     log_bytes: int = 1 << 20
     log_count: int = 1024

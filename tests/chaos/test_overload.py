@@ -23,7 +23,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     content = config(
         {"calm": entry(**BRISK), "exits": entry("--mode", "exit0", **BRISK)},
         sessions={"max": 6, "maxPerPrincipal": 4},
-        limits={"inFlight": 5},
+        limits={"inFlight": 5, "questions": 7},
     )
     with serving(content, tmp_path_factory.mktemp("overload")) as gateway:
         yield gateway
@@ -152,3 +152,16 @@ async def test_without_descriptors_left_a_session_is_refused_and_the_others_go_o
 
         assert await soon(serves_again, 4)
         assert len(gateway.log_lines) < 400
+
+
+@on_loop
+async def test_a_server_that_floods_its_client_with_questions_is_told_so_at_once(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client = await connect()
+    reply = await client.ask(CALL, called("ask_many", n=200, refused=193), ident="flood")
+    async with asyncio.timeout(10):
+        messages = [message async for message in reply.messages()]
+    assert [message["method"] for message in messages[:-1]] == ["roots/list"] * 7
+    assert json.loads(messages[-1]["result"]["content"][0]["text"]) == [-31005] * 193
+    assert await client.tool("echo", nonce="still here") == "still here"

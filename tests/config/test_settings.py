@@ -33,7 +33,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         "limits": {
             "body": 4194304, "line": 16777216, "headerBytes": 32768, "headerCount": 100, "urlBytes": 8192,
             "headerTimeout": 10, "bodyTimeout": 15, "sendTimeout": 30, "queueBytes": 8388608, "queueCount": 256,
-            "connections": 2000, "inFlight": 1000, "badLines": 100,
+            "connections": 2000, "inFlight": 1000, "badLines": 100, "questions": 100, "waiting": 100,
         },
         "drain": 20, "store": "memory", "logLevel": "info", "logFormat": "text", "debugPayloads": False,
     }  # fmt: skip

@@ -3,7 +3,8 @@
 import pytest
 from msgspec import Raw
 
-from app.core.outlets import FOREVER, WAITING_MAX, Outlets
+from app.core.deadlines import FOREVER
+from app.core.outlets import Outlets
 from app.protocol.jsonrpc import Notification, Request
 
 NEWS = Notification("notifications/tools/list_changed")
@@ -108,7 +109,17 @@ def test_a_question_that_is_held_waits_with_the_rest_until_it_is_released(outlet
     assert outlets.listen(1) == [questions[0], NEWS, questions[2]]
 
 
-def test_of_too_much_that_waits_the_newest_is_kept(outlets: Outlets) -> None:
-    for number in range(WAITING_MAX + 5):
+def test_of_too_much_that_waits_the_newest_is_kept() -> None:
+    outlets = Outlets(waiting_max=10)
+    for number in range(15):
         outlets.wait(numbered(number))
-    assert outlets.listen(1) == [numbered(number) for number in range(5, WAITING_MAX + 5)]
+    assert outlets.listen(1) == [numbered(number) for number in range(5, 15)]
+
+
+def test_no_question_gives_way_to_news() -> None:
+    outlets = Outlets(waiting_max=2)
+    question = Request(1, "roots/list")
+    outlets.hold(question)
+    for number in range(5):
+        outlets.wait(numbered(number))
+    assert outlets.listen(1) == [question, numbered(3), numbered(4)]

@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from app.core.bounds import Bounds
 from app.core.effects import EndStream, ToClient, ToUpstream
 from app.core.session import Phase, Session
 from app.protocol import methods
@@ -35,7 +36,7 @@ def test_initialize_in_a_batch_is_refused(new: Session) -> None:
     ids=["too many", "a shutdown", "an initialize"],
 )
 def test_a_batch_is_accepted_whole_or_not_at_all(batch: list[Message]) -> None:
-    session = Session(LIMITS, count(100), calls_max=2)
+    session = Session(LIMITS, count(100), Bounds(calls=2))
     ask(session, Request(0, "initialize", GREETING), 1)
     session.deliver(Result(100, GREETED), 0.0)
     post(session, 2)
@@ -47,7 +48,7 @@ def test_a_batch_is_accepted_whole_or_not_at_all(batch: list[Message]) -> None:
 
 
 def test_calls_in_flight_count_against_a_batch() -> None:
-    session = Session(LIMITS, count(100), calls_max=2)
+    session = Session(LIMITS, count(100), Bounds(calls=2))
     ask(session, Request(0, "initialize", GREETING), 1)
     session.deliver(Result(100, GREETED), 0.0)
     ask(session, call(1), 2)

@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from app.core.bounds import Bounds
 from app.core.deadlines import Deadlines
 from app.core.effects import BeginStream, Ended, EndStream, Overdue, ToClient, ToUpstream
 from app.core.session import Phase, Session
@@ -80,7 +81,7 @@ def test_after_shutdown_a_session_ends_by_itself(session: Session) -> None:
 
 
 def test_too_many_calls_are_refused_and_nothing_happens() -> None:
-    session = Session(LIMITS, count(100), calls_max=1)
+    session = Session(LIMITS, count(100), Bounds(calls=1))
     ask(session, Request(0, "initialize", GREETING), 1)
     session.deliver(Result(100, GREETED), 0.0)
     ask(session, call(1), 2)
@@ -89,7 +90,7 @@ def test_too_many_calls_are_refused_and_nothing_happens() -> None:
 
 
 def test_a_refused_shutdown_leaves_the_session_open() -> None:
-    session = Session(LIMITS, count(100), calls_max=1)
+    session = Session(LIMITS, count(100), Bounds(calls=1))
     ask(session, Request(0, "initialize", GREETING), 1)
     session.deliver(Result(100, GREETED), 0.0)
     ask(session, call(1), 2)
@@ -125,6 +126,32 @@ def test_what_was_held_too_long_is_never_sent_and_throws_no_doubt_on_the_server(
         case other:
             pytest.fail(repr(other))
     assert session.deliver(Result(100, GREETED), 61)[2:] == []
+
+
+def test_what_finds_no_room_before_the_server_is_ready_is_answered_so_or_dropped() -> None:
+    session = Session(LIMITS, count(100), Bounds(early_count=2))
+    ask(session, Request(0, "initialize", GREETING), 1)
+    assert ask(session, call(1), 2) == []
+    assert session.tell(Notification("notifications/x"), 0.0) == []
+    match ask(session, call(2), 3):
+        case [ToClient(3, Failure(2, error)), EndStream(3)]:
+            assert methods.error_code(error) == -31005
+            assert b'"executed":"no"' in bytes(error)
+        case other:
+            pytest.fail(repr(other))
+    assert session.tell(Notification("notifications/y"), 0.0) == []
+    assert session.tell(Notification("notifications/initialized"), 0.0) == []
+    assert session.deliver(Result(100, GREETED), 0.1)[2:] == [
+        ours(101),
+        ToUpstream(Notification("notifications/x")),
+        ToUpstream(Notification("notifications/initialized")),
+    ]
+
+
+def test_notifications_of_a_client_that_never_greets_are_bounded(new: Session) -> None:
+    for number in range(1000):
+        new.tell(Notification(f"notifications/{number}"), 0.0)
+    assert len(new.anteroom.empty()) == 256
 
 
 def test_a_session_that_is_lost_early_fails_what_it_held(new: Session) -> None:

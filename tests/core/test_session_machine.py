@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import Raw, json
 
+from app.core.bounds import Bounds
 from app.core.deadlines import Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, ToClient, ToUpstream
 from app.core.session import Phase, Session
@@ -57,7 +58,7 @@ class SessionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.session = Session(LIMITS, count(FIRST_ID), CALLS_MAX)
+        self.session = Session(LIMITS, count(FIRST_ID), Bounds(calls=CALLS_MAX))
         self.books = Books()
         self.names = count(1)
         self.minted = FIRST_ID

@@ -1,12 +1,15 @@
 """A server's questions: whom they reach, under which id, and how they end."""
 
+from itertools import count
+
 import pytest
 
+from app.core.bounds import Bounds
 from app.core.effects import BeginStream, EndStream, ToClient, ToUpstream
 from app.core.session import Session
 from app.protocol import methods
 from app.protocol.jsonrpc import Failure, Notification, Request, Result
-from tests.core.sessions import ask, call, never, raw
+from tests.core.sessions import GREETED, GREETING, LIMITS, ask, call, never, raw
 
 
 def test_a_question_goes_to_the_only_call_in_flight_and_its_answer_back_under_the_servers_id(session: Session) -> None:
@@ -33,6 +36,22 @@ def test_a_question_for_which_there_is_no_stream_is_answered_with_an_error_at_on
             assert methods.error_code(error) == -31001
         case other:
             pytest.fail(repr(other))
+
+
+def test_a_question_beyond_the_bound_is_answered_with_an_error_at_once_and_the_open_ones_stay() -> None:
+    session = Session(LIMITS, count(100), Bounds(questions=2))
+    ask(session, Request(0, "initialize", GREETING), 1)
+    session.deliver(Result(100, GREETED), 0.0)
+    ask(session, call(1), 2)
+    for ident in (5, 6):
+        assert session.deliver(Request(ident, "roots/list"), 0.1) == [ToClient(2, Request(ident - 4, "roots/list"))]
+    match session.deliver(Request(7, "roots/list"), 0.1):
+        case [ToUpstream(Failure(7, error))]:
+            assert methods.error_code(error) == -31005
+        case other:
+            pytest.fail(repr(other))
+    assert session.tell(Result(1, raw("{}")), 0.2) == [ToUpstream(Result(5, raw("{}")))]
+    assert session.deliver(Request(8, "roots/list"), 0.3) == [ToClient(2, Request(3, "roots/list"))]
 
 
 def test_a_client_is_never_asked_what_it_did_not_declare(session: Session) -> None:

@@ -70,6 +70,17 @@ def ask(method: str, params: object) -> object:
         return answers.pop(ident)
 
 
+def ask_many(ident: object, number: int, refused: int) -> None:
+    """Ask all at once; tell the codes of the first so many errors."""
+    for count in range(number):
+        send({"jsonrpc": "2.0", "id": f"m{count}", "method": "roots/list"})
+    with answered:
+        while sum("error" in answers.get(f"m{count}", {}) for count in range(number)) < refused:
+            answered.wait(30)
+        errors = [answers[f"m{count}"]["error"] for count in range(number) if "error" in answers.get(f"m{count}", {})]
+    text(ident, [error["code"] for error in errors])
+
+
 QUESTIONS = {
     "ask_form": ("elicitation/create", {"message": "名字?", "requestedSchema": {"type": "object", "properties": {}}}),
     "ask_url": (
@@ -86,6 +97,8 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
     state["calls"] += 1
     if name in QUESTIONS:
         threading.Thread(target=lambda: text(ident, ask(*QUESTIONS[name])), daemon=True).start()
+    elif name == "ask_many":
+        threading.Thread(target=ask_many, args=(ident, int(args["n"]), int(args["refused"])), daemon=True).start()
     elif name == "echo":
         text(ident, args.get("nonce", "") or "x" * int(args.get("size", 0)))
     elif name == "sleep":

@@ -1,0 +1,19 @@
+"""How much may be open, or wait, in one session or at one shared server."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    calls: int = 1000
+    questions: int = 100
+    """Of the server, to its client."""
+    waiting: int = 100
+    """What the server tells while its client can hear nothing."""
+    early_count: int = 256
+    """Messages for a server that is not ready,"""
+    early_bytes: int = 8 << 20
+    """and their bytes."""
+
+
+BOUNDS = Bounds()
