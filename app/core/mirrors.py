@@ -142,11 +142,8 @@ class _Arguments:
 
     def at(self, path: Path) -> Raw | None:
         for depth in range(1, len(path)):
-            above, here = self._levels.get(path[: depth - 1]), path[:depth]
-            if above is None:
-                return None
-            if here not in self._levels:
-                self._read(here, above.get(here[-1]))
+            if (here := path[:depth]) not in self._levels:
+                self._read(here, self._levels.get(here[:-1], {}).get(here[-1]))
         return self._levels.get(path[:-1], {}).get(path[-1])
 
     def rewritten(self) -> Raw | None:

@@ -141,6 +141,11 @@ def test_a_schema_that_is_too_deep_to_be_read_annotates_nothing(depth: int) -> N
     assert isinstance(found.get("one", Invalid("not read")), Invalid)
 
 
+def test_a_schema_with_a_number_that_nobody_can_hold_is_void() -> None:
+    text = b'{"properties":{"a":{"type":"integer","x-mcp-header":"A","maximum":1e999}}}'
+    assert isinstance(mirrors(Raw(b'{"tools":[{"name":"one","inputSchema":%b}]}' % text))["one"], Invalid)
+
+
 def test_a_deep_schema_is_read_to_its_end() -> None:
     schema: object = REGION
     for _ in range(300):
