@@ -272,8 +272,10 @@ class TranslationMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.session.is_busy)
     @rule(is_unsent=st.booleans())
     def loses_patience(self, is_unsent: bool) -> None:
-        """All calls time out; some of them may be taken back."""
+        """All questions and all calls time out; some of the calls may be taken back."""
         self.now += 10_000
+        for number in self.open_questions:
+            self.posed[number].is_over = True
 
         def take_back(ident: int) -> bool:
             return is_unsent and self.child.open.pop(ident, None) is not None
