@@ -37,6 +37,15 @@ class Owner(Protocol):
     def run(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
+class Raw:
+    """The bytes of a request as they came, for who wants to learn its head."""
+
+    __slots__ = ("data",)
+
+    def __init__(self) -> None:
+        self.data = b""
+
+
 class Cycle(RequestResponseCycle):
     """Headers come from this application only, so they are not searched for line breaks again.
 
@@ -46,8 +55,7 @@ class Cycle(RequestResponseCycle):
     logger = log
     method = "POST"
     version = "1.1"
-    raw = b""
-    """The bytes of the request, where they came at once and nothing else with them."""
+    raw: Raw | None = None
     head = b""
     disconnected = False
     waiting_for_100_continue = False

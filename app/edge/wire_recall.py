@@ -10,7 +10,7 @@ import logging
 from functools import partial
 
 from app.edge.asgi import REMEMBER, Again
-from app.edge.wire_cycle import Cycle
+from app.edge.wire_cycle import Cycle, Raw
 from app.edge.wire_known import KnownHeads
 from app.edge.wire_line import Line
 from app.edge.wire_refusals import internal
@@ -63,20 +63,25 @@ class Recall(Turns):
     def cycle_of(self, version: str, fields: dict[bytes, bytes]) -> Cycle:
         cycle = super().cycle_of(version, fields)
         if cycle.method == "POST" and cycle.keep_alive and fields.keys().isdisjoint(_UNLIKE):
-            offer = {REMEMBER: partial(self._remember, cycle)}
+            cycle.raw = Raw()
+            offer = {REMEMBER: partial(self._remember, cycle.raw)}
             cycle.scope["extensions"] = offer  # type: ignore[typeddict-item]  # uvicorn knows only its own
         return cycle
 
     def keep(self, data: bytes, former: Cycle | None, *, is_new: bool) -> None:
         """What the parser has read: of a request that begins with it, or of the one that it went on with."""
-        cycle = self.cycle
-        if cycle is not former:
-            cycle.raw = data if is_new and len(data) <= _KEPT_MAX else b""
-        elif cycle is not None and cycle.raw:
-            cycle.raw = cycle.raw + data if len(cycle.raw) + len(data) <= _KEPT_MAX else b""
+        if self.cycle is None or self.cycle.raw is None:
+            return
+        raw = self.cycle.raw
+        if self.cycle is former:
+            raw.data = raw.data and raw.data + data
+        elif is_new:
+            raw.data = data
+        if len(raw.data) > _KEPT_MAX:
+            raw.data = b""
 
-    def _remember(self, cycle: Cycle, again: Again) -> None:
-        self._known.add(cycle.raw, again)
+    def _remember(self, raw: Raw, again: Again) -> None:
+        self._known.add(raw.data, again)
 
     def _hand_over(self, again: Again, body: bytes) -> None:
         self.cycle = cycle = Cycle(self)

@@ -31,8 +31,10 @@ class Turns(HttpToolsProtocol):
         super().connection_lost(exc)
         for cycle in self._overtaken:
             disconnect(cycle)
+        # Requests know their connection: if it knew them still, only the garbage collector could end them all.
         self._overtaken = ()
-        self.cycle = None  # type: ignore[assignment]  # as it was at first; each knows the other
+        self.pipeline.clear()
+        self.cycle = None  # type: ignore[assignment]  # as it was at first
 
     def take(self, version: str, fields: dict[bytes, bytes]) -> None:
         """The head that was just read, as a request: served at once or in its turn."""

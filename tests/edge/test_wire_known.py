@@ -1,11 +1,13 @@
 """Requests whose head a connection has seen before: handed over where they can be read in one way only."""
 
 import asyncio
+import gc
 import random
 import socket
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -317,6 +319,20 @@ def test_a_bug_in_who_was_handed_a_request_is_an_internal_error(client: Client, 
     assert said(client, post(b"late bug")) == b"already"
     assert said(client, post(b"and on")) == b"and on"
     assert [record.exc_info is not None for record in shared.records] == [True, True]
+
+
+def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(client: Client, shared: Served) -> None:
+    assert said(client, post(b"second")) == b"second"
+    connection = ref(shared.connections()[client.port])
+    gc.disable()
+    try:
+        client.socket.close()
+        while client.port in shared.connections():
+            pass
+        settle(shared)
+        assert connection() is None
+    finally:
+        gc.enable()
 
 
 SEED = 20261130
