@@ -26,6 +26,8 @@ class Exchange:
         self.due = FOREVER
         """No later than this, `tick` has something to do."""
         self.is_over = False
+        self.is_owed = False
+        """Whether the server has the request, and has not answered it: it may still say something about it."""
         self._request = request
         self._deadlines = deadlines
         self._mint = mint
@@ -42,6 +44,7 @@ class Exchange:
     def begin(self, stream: StreamId, now: float, *, can_stream: bool) -> list[Effect]:
         """The client waits on `stream`; its request goes to the server."""
         self._ident = next(self._mint)
+        self.is_owed = True
         self._wait_on(stream, now, can_stream=can_stream)
         ours = Request(self._ident, self._request.method, self._params())
         if self._token is not None:
@@ -75,7 +78,10 @@ class Exchange:
             return []
         match message:
             case Result() | Failure():
-                return self._replied(message) if message.id == self._ident else []
+                if message.id != self._ident:
+                    return []
+                self.is_owed = False
+                return self._replied(message)
             case Notification():
                 return self._notified(message, now)
             case Request():
@@ -169,6 +175,7 @@ class Exchange:
 
     def _expired(self, withdraw: Callable[[int], bool]) -> list[Effect]:
         unsent = not self._ident or withdraw(self._ident)
+        self.is_owed = self.is_owed and not unsent
         method = self._request.method
         fault = TimedOut(f"no answer to {method!r} in time", executed="no" if unsent else "unknown")
         told: list[Effect] = [] if unsent else [*self._cancel("timed out at the gateway"), Doubt()]
@@ -224,7 +231,7 @@ class Subscription(Exchange):
     def _notified(self, notification: Notification, now: float) -> list[Effect]:
         match notification.method:
             case methods.CANCELLED:
-                return []  # The result that follows it says the same, and we say both.
+                return self._graceful()  # A result may follow, or not; we say both.
             case stateless.ACKNOWLEDGED:
                 self._quiet_at = self._max_at = FOREVER
                 self._set_due()

@@ -1,22 +1,24 @@
-"""Streamable HTTP of the handshake revisions (2025-03-26 to 2025-11-25, basic/transports)."""
+"""Streamable HTTP (2025-03-26 to 2026-07-28, basic/transports), and of which era each request is."""
 
 from functools import partial
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard
 
 from app.core.effects import StreamId
+from app.edge import stateless
 from app.edge.asgi import JSON, Receive, Scope, Send, Way, respond
-from app.edge.heads import accepted, check_content_type
-from app.edge.incoming import SESSION_ID, Incoming, Repeat, StreamSettings, named_revision
+from app.edge.heads import Head, accepted, check_content_type
+from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSettings, named_revision
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
 from app.gateway.live import LiveSession
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, UnknownSession
 from app.protocol.jsonrpc import Message, Request, read_all
-from app.protocol.revisions import Revision
+from app.protocol.revisions import MODERN, Revision
 
 METHODS = b"POST, GET, DELETE, OPTIONS"
 _MODERN_KEY = b"io.modelcontextprotocol/protocolVersion"
+_MODERN = MODERN.date.encode()
 
 
 async def serve(incoming: Incoming) -> Repeat | None:
@@ -38,22 +40,45 @@ async def _post(incoming: Incoming) -> Repeat:
     if spoken is None:
         await respond(incoming.send, 202, [*incoming.cors])
         return post.again
-    response = spoken.response
-    await response.ready()
-    if response.body is None:
-        await post.stream(spoken, incoming.scope, incoming.receive, incoming.send)
+    await spoken.response.ready()
+    if spoken.response.body is None:
+        await spoken.stream(incoming.scope, incoming.receive, incoming.send)
     else:
-        await respond(incoming.send, 200, [*post.headers(spoken)], response.body)
+        status, headers = spoken.head()
+        await respond(incoming.send, status, [*headers], spoken.response.body)
     return post.again
 
 
-class _Spoken(NamedTuple):
-    """A POST that waits for its answers, and what they are written to."""
+class Spoken(Protocol):
+    """A POST that waits for its answer, of either era."""
 
-    live: LiveSession
-    stream: StreamId
     response: Response
-    is_initialize: bool
+
+    def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
+        """Status and headers of an answer in JSON."""
+
+    async def stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer in events."""
+
+
+class _InSession:
+    """What a handshake client said in its session."""
+
+    def __init__(self, post: "_Post", live: LiveSession, stream: StreamId, response: Response, *, begins: bool) -> None:
+        self.response = response
+        self._post = post
+        self._live = live
+        self._stream = stream
+        self._begins = begins
+
+    def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
+        if self._begins and not self._live.is_over:
+            return 200, (*self._post.json, (SESSION_ID, self._live.ident.encode()))
+        return 200, self._post.json
+
+    async def stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        writing = _Writing(self._post.settings.streams, self._post.cors, receive, send)
+        await writing.run(self._live, self._stream, self.response, is_named=self._begins or self._post.is_named)
 
 
 class _Post:
@@ -65,68 +90,83 @@ class _Post:
         self._takes_json, self._takes_stream = accepted(head.get(b"accept"))
         if not (self._takes_json or self._takes_stream):
             raise Refusal(406, "not_acceptable", "accept application/json, text/event-stream or both")
+        self.settings = incoming.settings
+        self.cors = tuple(incoming.cors)
+        self.json = (JSON, *incoming.cors)
         self._head = head
         self._ident = head.text(SESSION_ID)
         self._gateway = incoming.gateway
         self._upstream = incoming.upstream
-        self._settings = incoming.settings
-        self._cors = tuple(incoming.cors)
-        self._json = (JSON, *incoming.cors)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it names a session."""
+        return self._ident is not None
 
     def again(self, text: bytes, owner: str, way: Way) -> None:
         """A request with this head once more."""
         spoken = self.take(text, owner)
         if spoken is None:
-            way.answer(202, self._cors, b"")
+            way.answer(202, self.cors, b"")
         else:
             spoken.response.when_ready(partial(self._answer, spoken, way))
 
-    def take(self, text: bytes, owner: str) -> _Spoken | None:
-        """Hand the session what the client says; None where that wants no answer."""
-        message = read_all(text)
-        is_initialize = isinstance(message, Request) and message.method == methods.INITIALIZE
+    def take(self, text: bytes, owner: str) -> Spoken | None:
+        """Hand on what the client says; None where that wants no answer."""
+        message = read_all(text, incoming.settings.batch_max)
         try:
-            live = self._session_of(text, message, owner, is_initialize=is_initialize)
-            if not _wants_answer(message):
-                _tell(live, message)
-                return None
-            if self._gateway.is_draining:
-                raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-            response = self._settings.streams.response()
-            stream = live.ask(message, response, takes_json=self._takes_json, takes_stream=self._takes_stream)
+            if _is_stateless(self._head, text, message):
+                return self._exchange(message, owner)
+            return self._in_session(message, owner)
         except GatewayFault as fault:
             # An unknown session's answer is one and the same, whoever asks.
             if isinstance(message, Request) and not isinstance(fault, UnknownSession):
                 fault.answers = message.id
             raise
-        return _Spoken(live, stream, response, is_initialize)
 
-    def headers(self, spoken: _Spoken) -> tuple[tuple[bytes, bytes], ...]:
-        """Of an answer in JSON."""
-        if spoken.is_initialize and not spoken.live.is_over:
-            return (*self._json, (SESSION_ID, spoken.live.ident.encode()))
-        return self._json
+    def _in_session(self, message: Message | list[Message], owner: str) -> Spoken | None:
+        is_initialize = isinstance(message, Request) and message.method == methods.INITIALIZE
+        live = self._session_of(message, owner, is_initialize=is_initialize)
+        if not _wants_answer(message):
+            _tell(live, message)
+            return None
+        self._check_open()
+        response = self.settings.streams.response()
+        stream = live.ask(message, response, takes_json=self._takes_json, takes_stream=self._takes_stream)
+        return _InSession(self, live, stream, response, begins=is_initialize)
 
-    async def stream(self, spoken: _Spoken, _scope: Scope, receive: Receive, send: Send) -> None:
-        is_named = spoken.is_initialize or self._ident is not None
-        writing = _Writing(self._settings.streams, self._cors, receive, send)
-        await writing.run(spoken.live, spoken.stream, spoken.response, is_named=is_named)
+    def _exchange(self, message: Message | list[Message], owner: str) -> Spoken | None:
+        request, carried = stateless.admitted(message, self._head)
+        if request is None:
+            return None
+        self._check_open()
+        response = self.settings.streams.response()
+        live, stream = self._gateway.exchanges.ask(
+            self._upstream,
+            owner,
+            request,
+            carried,
+            self._head,
+            response,
+            takes_json=self._takes_json,
+            takes_stream=self._takes_stream,
+        )
+        return stateless.InExchange(self.settings.streams, self.cors, live, stream, response)
 
-    def _answer(self, spoken: _Spoken, way: Way) -> None:
+    def _check_open(self) -> None:
+        if self._gateway.is_draining:
+            raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
+
+    def _answer(self, spoken: Spoken, way: Way) -> None:
         body = spoken.response.body
         if body is None:
-            way.serve(partial(self.stream, spoken))
+            way.serve(spoken.stream)
         else:
-            way.answer(200, self.headers(spoken), body)
+            way.answer(*spoken.head(), body)
 
-    def _session_of(
-        self, text: bytes, message: Message | list[Message], owner: str, *, is_initialize: bool
-    ) -> LiveSession:
+    def _session_of(self, message: Message | list[Message], owner: str, *, is_initialize: bool) -> LiveSession:
         # On initialize the version header is never judged: the version is being negotiated there.
         named = None if is_initialize else named_revision(self._head)
-        if (named is not None and named.modern) or (_MODERN_KEY in text and _names_version(message)):
-            # So that their clients fall back to a handshake, until there is an edge for them.
-            raise InvalidRequest("stateless requests are not served here; open a session with initialize")
         if isinstance(message, list) and not message:
             raise InvalidRequest("a batch must not be empty")
         if self._ident is not None:
@@ -141,7 +181,7 @@ class _Post:
     def _implicit(self, message: Message | list[Message], owner: str, named: Revision | None) -> LiveSession:
         if isinstance(message, list) and any(_is_initialize(member) for member in message):
             raise InvalidRequest("initialize must not be part of a batch")
-        if not self._settings.takes_sessionless:
+        if not self.settings.takes_sessionless:
             raise InvalidRequest("Mcp-Session-Id is missing; send initialize without one to open a session")
         if isinstance(message, list) and named is not None and not named.batches:
             raise InvalidRequest(f"{named.date} has no batches; send one message in each POST")
@@ -149,12 +189,11 @@ class _Post:
 
 
 async def _get(incoming: Incoming) -> None:
-    ident = incoming.head.text(SESSION_ID)
+    ident = _session_id(incoming)
     if ident is None:
         raise not_allowed(b"POST, OPTIONS", "a GET needs the Mcp-Session-Id of an open session")
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "a GET is answered with text/event-stream; accept that")
-    named_revision(incoming.head)
     live = incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key)
     response = incoming.settings.streams.response()
     last = incoming.head.text(b"last-event-id")
@@ -164,12 +203,17 @@ async def _get(incoming: Incoming) -> None:
 
 
 async def _delete(incoming: Incoming) -> None:
-    ident = incoming.head.text(SESSION_ID)
+    ident = _session_id(incoming)
     if ident is None:
         raise not_allowed(b"POST, OPTIONS", "a DELETE needs the Mcp-Session-Id of an open session")
-    named_revision(incoming.head)
     incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key).close("deleted")
     await respond(incoming.send, 204, [*incoming.cors])
+
+
+def _session_id(incoming: Incoming) -> str | None:
+    """There are none for a client of the stateless era, who has nothing to get or to delete either."""
+    named = named_revision(incoming.head)
+    return None if named is not None and named.modern else incoming.head.text(SESSION_ID)
 
 
 class _Writing(NamedTuple):
@@ -197,8 +241,13 @@ class _Writing(NamedTuple):
             live.detach(stream, response)
 
 
-def _names_version(message: Message | list[Message]) -> bool:
-    return isinstance(message, Request) and methods.names_version(message)
+def _is_stateless(head: Head, text: bytes, message: Message | list[Message]) -> bool:
+    """The body says so, or a header does; but `initialize` negotiates, whatever its headers say."""
+    if _MODERN_KEY in text and isinstance(message, Request) and methods.names_version(message):
+        return True
+    if head.get(VERSION) != _MODERN:
+        return False
+    return not (isinstance(message, Request) and message.method == methods.INITIALIZE)
 
 
 def _is_initialize(message: Message) -> bool:

@@ -29,7 +29,7 @@ from app.protocol.stateless import Envelope
 log = logging.getLogger("viaduct.child")
 
 _UNANSWERED = "probe_unanswered"
-_PROBE_FAULTS = frozenset({_UNANSWERED, "exited_before_ready", "spoke_nonsense"})
+WRONG_ERA = frozenset({_UNANSWERED, "exited_before_ready", "spoke_nonsense"})
 """Ways for a child to fail that may come from being spoken to in the wrong era."""
 
 
@@ -57,7 +57,7 @@ class CommonChild:
         modern_client: bool,
         capabilities: Mapping[str, Raw] | None = None,
         client_info: Raw | None = None,
-        on_lost: Callable[[], None],
+        on_lost: Callable[[], object],
         on_changed: Callable[[Notification], None] | None = None,
     ) -> None:
         self.mint: Iterator[int] = count(1)
@@ -129,6 +129,10 @@ class CommonChild:
         self._is_over = True
         self._disarm()
         self._link.close()
+
+    def dismiss(self) -> None:
+        """Who still uses the child that was closed hears that it is gone."""
+        self._lose(Unavailable("the server was stopped", reason="stopped", executed="unknown"))
 
     # Which era it speaks.
 
@@ -229,6 +233,9 @@ class CommonChild:
         if self.machine is None and self._probe_failed(fault):
             return
         self._on_lost()
+        self._lose(fault)
+
+    def _lose(self, fault: GatewayFault) -> None:
         members, self._members = self._members, {}
         for member in members.values():
             member.lost(fault)
@@ -236,7 +243,7 @@ class CommonChild:
     def _probe_failed(self, fault: GatewayFault) -> bool:
         """It hung, ended or answered garbage: it is started again and greeted the other way."""
         self._probe = None
-        if self._is_over or fault.reason not in _PROBE_FAULTS or not self._may_try("legacy"):
+        if self._is_over or fault.reason not in WRONG_ERA or not self._may_try("legacy"):
             return False
         self._eras.learn("modern", speaks=False)
         self._start("legacy")

@@ -5,9 +5,13 @@ import logging
 import secrets
 from itertools import count
 
+from app.core.eras import Eras
 from app.core.session import Session
+from app.gateway.common import CommonChild
+from app.gateway.exchanges import Exchanges
 from app.gateway.live import LiveSession
-from app.gateway.seats import OwnChild, SharedChild
+from app.gateway.pool import Pool
+from app.gateway.seats import OwnChild, Share
 from app.gateway.settings import GatewaySettings, UpstreamSettings
 from app.gateway.stream import Outlet
 from app.gateway.tasks import Tasks
@@ -27,11 +31,14 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
+        self.exchanges = Exchanges(self._pool_of)
         self.is_draining = False
         self._sessions: dict[str, LiveSession] = {}
         self._owned: dict[str, int] = {}
         self._implicit: dict[tuple[str, str], LiveSession] = {}
-        self._shared: dict[str, SharedChild] = {}
+        self._shared: dict[str, CommonChild] = {}
+        self._pools: dict[str, Pool] = {}
+        self._eras = {upstream.name: Eras(upstream.era) for upstream in settings.upstreams}
         self._tasks = Tasks()
         self._sweep: asyncio.TimerHandle | None = None
         self._patience: asyncio.Timeout | None = None
@@ -48,6 +55,9 @@ class Gateway:
             self._sweep.cancel()
         for live in list(self._sessions.values()):
             live.close("shutdown")
+        self.exchanges.close()
+        for pool in self._pools.values():
+            pool.close()
         for shared in list(self._shared.values()):
             shared.close()
         self._shared.clear()
@@ -59,11 +69,24 @@ class Gateway:
         log.info("draining", extra={"sessions": len(self._sessions)})
         try:
             async with asyncio.timeout(seconds) as self._patience:
-                while busy := [live for live in self._sessions.values() if live.is_busy]:
-                    await _quiet(busy)
+                while self._is_busy:
+                    await self._quiet()
         except TimeoutError:
             log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
         await self.stop()
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.exchanges.is_busy or any(live.is_busy for live in self._sessions.values())
+
+    async def _quiet(self) -> None:
+        """Until a session, or all exchanges together, have no call in flight any more."""
+        settled = asyncio.Event()
+        self.exchanges.on_quiet = settled.set
+        for live in self._sessions.values():
+            if live.is_busy:
+                live.on_quiet = settled.set
+        await settled.wait()
 
     @property
     def is_ready(self) -> bool:
@@ -89,7 +112,7 @@ class Gateway:
             ShuttingDown, Overloaded: and nothing was started.
         """
         self._admit(owner)
-        shared = self._shared_child(upstream) if upstream.isolation == "shared" else None
+        shared = self._shared_child(upstream, modern_client=False) if upstream.isolation == "shared" else None
         mint = count(1) if shared is None else shared.mint
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         live = LiveSession(
@@ -104,7 +127,11 @@ class Gateway:
         )
         self._sessions[live.ident] = live
         self._owned[owner] = self._owned.get(owner, 0) + 1
-        live.seat = OwnChild(upstream, mint, self._tasks, live) if shared is None else shared.join(live)
+        version, eras = self.settings.version, self._eras[upstream.name]
+        if shared is None:
+            live.seat = OwnChild(upstream, mint, self._tasks, version, eras, live)
+        else:
+            live.seat = Share(shared, upstream, version, eras, live)
         log.info("session opened", extra={"server": upstream.name})
         return live
 
@@ -143,17 +170,29 @@ class Gateway:
         if self._owned.get(owner, 0) >= limits.per_principal_max:
             raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
 
-    def _shared_child(self, upstream: UpstreamSettings) -> SharedChild:
+    def _shared_child(self, upstream: UpstreamSettings, *, modern_client: bool) -> CommonChild:
         shared = self._shared.get(upstream.name)
         if shared is None:
-            shared = SharedChild(upstream, self._tasks, self.settings.version, self._shared_lost)
+            shared = CommonChild(
+                upstream,
+                self._tasks,
+                self.settings.version,
+                self._eras[upstream.name],
+                modern_client=modern_client,
+                on_lost=lambda: self._shared.pop(upstream.name, None),
+            )
             self._shared[upstream.name] = shared
         return shared
 
-    def _shared_lost(self, child: SharedChild) -> None:
-        for name, shared in list(self._shared.items()):
-            if shared is child:
-                del self._shared[name]
+    def _pool_of(self, name: str) -> Pool:
+        pool = self._pools.get(name)
+        if pool is None:
+            upstream, settings = self.upstreams[name], self.settings
+            is_shared = upstream.isolation == "shared"
+            shared = (lambda: self._shared_child(upstream, modern_client=True)) if is_shared else None
+            pool = Pool(upstream, settings.pool, self._tasks, settings.version, self._eras[name], shared)
+            self._pools[name] = pool
+        return pool
 
     def _ended(self, live: LiveSession) -> None:
         if self._sessions.pop(live.ident, None) is None:
@@ -210,11 +249,3 @@ async def _sweep_forsaken() -> None:
     killed = await asyncio.to_thread(sweep_forsaken)
     if killed:
         log.warning("processes of a gateway that is gone were killed", extra={"count": len(killed)})
-
-
-async def _quiet(busy: list[LiveSession]) -> None:
-    """Until one of them has no call in flight any more."""
-    settled = asyncio.Event()
-    for live in busy:
-        live.on_quiet = settled.set
-    await settled.wait()

@@ -16,7 +16,7 @@ from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet, Stream
 from app.protocol import discovery, methods, stateless
 from app.protocol.faults import BadParams, GatewayFault
-from app.protocol.jsonrpc import Failure, Message, Notification, Request
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result
 from app.protocol.revisions import SERVED
 from app.protocol.stateless import Envelope
 
@@ -39,7 +39,8 @@ Check = Callable[[CommonChild, Asked, Callable[[GatewayFault | None], None]], No
 class Lease(Protocol):
     """A child for a while."""
 
-    def release(self) -> None: ...
+    def release(self, *, is_clean: bool) -> None:
+        """It is over. A child that is not clean may still say something about it, and nobody else should hear that."""
 
 
 class LiveExchange:
@@ -56,8 +57,8 @@ class LiveExchange:
         self.ident: str | None = None
         """By which a retry finds it, once it was parked."""
         self.lease: Lease | None = None
-        self.code: int | None = None
-        """The code of the error that was the first thing to be said, if it was one."""
+        self.answered: Result | Failure | None = None
+        """What the request was answered with."""
         self._seal = seal
         self._check = check
         self._on_end = on_end
@@ -121,7 +122,7 @@ class LiveExchange:
         self._sole = next(self._names) if ident is None else ident
         self._can_stream = takes_stream
         self._stream = Stream(self._sole, outlet, None, "", takes_json=takes_json)
-        self.code = None
+        self.answered = None
         return self._sole
 
     # The child.
@@ -227,8 +228,8 @@ class LiveExchange:
     def _say(self, message: Message) -> None:
         if self._stream is None:
             return
-        if isinstance(message, Failure):
-            self.code = methods.error_code(message.error)
+        if isinstance(message, Result | Failure):
+            self.answered = message
         self._stream.say(message)
 
     def _end(self) -> None:
@@ -239,7 +240,7 @@ class LiveExchange:
         if child is not None:
             child.leave(self._party)
         if self.lease is not None:
-            self.lease.release()
+            self.lease.release(is_clean=not self._core.is_owed)
             self.lease = None
         self._on_end(self)
 

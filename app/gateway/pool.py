@@ -90,14 +90,25 @@ class Pool:
         return self._eras.modern is True and self._eras.first_for(modern_client=True) == "modern"
 
     def _group_of(self, asked: Asked) -> "_Group":
+        """Of the first group that turns out to be of stateless children, the principal's other requests are too."""
         told = b"" if self._is_modern else _sorted.encode(asked.carried.capabilities)
-        key = asked.owner, told
-        group = self._groups.get(key)
+        group = self._groups.get((asked.owner, told))
+        if group is None:
+            group = self._earlier(asked.owner) if self._is_modern else None
         if group is None:
             self._make_room(asked.owner)
-            group = _Group(self, asked, lambda: self._groups.pop(key, None))
-            self._groups[key] = group
+            group = _Group(self, asked)
+        self._groups[asked.owner, told] = group
         return group
+
+    def _earlier(self, owner: str) -> "_Group | None":
+        for key in [key for key in self._groups if key[0] == owner]:
+            return self._groups.pop(key)
+        return None
+
+    def forget(self, group: "_Group") -> None:
+        """It has no children and no requests."""
+        self._groups = {key: other for key, other in self._groups.items() if other is not group}
 
     def _make_room(self, owner: str) -> None:
         """Nobody makes us keep children for ever other capabilities."""
@@ -137,16 +148,16 @@ _ASKABLE = frozenset(methods.NEEDED_CAPABILITY.values())
 class _Group:
     """The alike children of one principal."""
 
-    def __init__(self, pool: Pool, asked: Asked, on_empty: Callable[[], object]) -> None:
+    def __init__(self, pool: Pool, asked: Asked) -> None:
         self.schemas = Schemas()
         self._pool = pool
         self._asked = asked
-        self._on_empty = on_empty
         settings = pool.settings
         self._leases = Leases(settings.children_max, settings.idle_seconds)
         self._children: dict[ChildNumber, CommonChild] = {}
         self._exchanges: dict[Ticket, LiveExchange] = {}
         self._needs: dict[Ticket, Need] = {}
+        self._numbers: dict[Ticket, ChildNumber] = {}
         self._tickets = count(1)
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -159,11 +170,12 @@ class _Group:
         if not isinstance(grant, Wait):
             self._grant(grant)
 
-    def release(self, ticket: Ticket) -> None:
+    def release(self, ticket: Ticket, *, is_clean: bool) -> None:
         live = self._exchanges.pop(ticket)
-        del self._needs[ticket]
+        need, number = self._needs.pop(ticket), self._numbers.pop(ticket, None)
         self._pool.released(live.asked.owner)
-        for grant in self._leases.release(ticket, self._loop.time()):
+        grants = [] if is_clean or need is not Need.ALONE or number is None else self._retire(number)
+        for grant in [*grants, *self._leases.release(ticket, self._loop.time())]:
             self._grant(grant)
         self._arm()
 
@@ -178,7 +190,7 @@ class _Group:
         if self._exchanges:
             return False
         self.close()
-        self._on_empty()
+        self._pool.forget(self)
         return True
 
     def close(self) -> None:
@@ -196,6 +208,7 @@ class _Group:
                 lambda: self._lost(number),
                 lambda news: self._pool.changed(self._asked.owner, news),
             )
+        self._numbers[grant.ticket] = grant.child
         live = self._exchanges[grant.ticket]
         need = self._needs[grant.ticket]
         live.granted(self._children[grant.child], is_alone=need in (Need.ALONE, Need.HOLDING))
@@ -207,6 +220,14 @@ class _Group:
         for grant in grants:
             self._grant(grant)
         self._arm()
+
+    def _retire(self, number: ChildNumber) -> list[Grant]:
+        """What it says now is about a call that is over: nobody else gets it, and who listens hears that it ends."""
+        child = self._children.pop(number, None)
+        if child is not None:
+            child.close()
+            child.dismiss()
+        return self._leases.lost(number)[1]
 
     def _stop(self, number: ChildNumber) -> None:
         child = self._children.pop(number, None)
@@ -220,7 +241,7 @@ class _Group:
         if self._leases.due < FOREVER:
             self._timer = self._loop.call_at(self._leases.due, self._tick)
         elif self._leases.is_empty:
-            self._on_empty()
+            self._pool.forget(self)
 
     def _tick(self) -> None:
         self._timer = None
@@ -234,5 +255,5 @@ class _Lease:
         self._group = group
         self._ticket = ticket
 
-    def release(self) -> None:
-        self._group.release(self._ticket)
+    def release(self, *, is_clean: bool) -> None:
+        self._group.release(self._ticket, is_clean=is_clean)

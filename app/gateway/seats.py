@@ -1,67 +1,53 @@
 """A session's place at a server: a child of its own, or a share in one."""
 
-import logging
+import asyncio
+import secrets
 from collections.abc import Callable, Iterator
-from itertools import count
+from functools import partial
 
-from app.core.parties import Outcome, Party, Refused, ToChild, ToLog, ToParty
-from app.core.sharing import Sharing
+from app.core.deadlines import FOREVER
+from app.core.eras import Era, Eras
+from app.core.parties import ToChild
+from app.core.patience import Patience
+from app.core.probing import Outcome
+from app.core.translation import Translation
+from app.gateway.common import WRONG_ERA, CommonChild
 from app.gateway.link import Link
 from app.gateway.live import LiveSession
 from app.gateway.settings import UpstreamSettings
 from app.gateway.tasks import Tasks
-from app.protocol.faults import GatewayFault, Unavailable
-from app.protocol.jsonrpc import Message
-
-log = logging.getLogger("viaduct.child")
+from app.protocol.faults import GatewayFault
+from app.protocol.jsonrpc import Message, Request
 
 
 class OwnChild:
     """A child that is started with its session and stopped with it."""
 
-    def __init__(self, upstream: UpstreamSettings, mint: Iterator[int], tasks: Tasks, live: LiveSession) -> None:
-        self._live = live
-        self._link = Link(upstream, mint, tasks, live.deliver, self._lost)
-        self.submit = self._link.write
-        self.withdraw = self._link.withdraw
-        self.doubt = self._link.doubt
-        self.overdue = self._link.overdue
-        self.leave = self._link.close
-        self._link.open()
-
-    def _lost(self, fault: GatewayFault) -> None:
-        self._live.lost(fault, fault.reason)
-
-
-class SharedChild:
-    """One child for all sessions of a server. It is started by the first, and no session's end stops it.
-
-    `on_lost` is told once, when it is gone; whoever comes then needs a new one.
-    """
-
     def __init__(
-        self, upstream: UpstreamSettings, tasks: Tasks, version: str, on_lost: Callable[["SharedChild"], None]
+        self,
+        upstream: UpstreamSettings,
+        mint: Iterator[int],
+        tasks: Tasks,
+        version: str,
+        eras: Eras,
+        live: LiveSession,
     ) -> None:
-        self.mint = count(1)
         self._upstream = upstream
-        self._sharing = Sharing(self.mint, version)
-        self._parties: dict[Party, LiveSession] = {}
-        self._names = count(1)
-        self._on_lost = on_lost
-        self._link = Link(upstream, self.mint, tasks, self._receive, self._lost)
-        self._link.open()
-        self._perform(self._sharing.greet())
+        self._mint = mint
+        self._tasks = tasks
+        self._version = version
+        self._eras = eras
+        self._live = live
+        self._talk: _Talk | None = None
+        self._start(eras.first_for(modern_client=False), falls_back=eras.may_try_other())
 
-    def join(self, live: LiveSession) -> "Share":
-        party = next(self._names)
-        self._parties[party] = live
-        return Share(self, party)
-
-    def submit(self, party: Party, message: Message) -> None:
-        self._perform(self._sharing.submit(party, message))
+    def submit(self, message: Message) -> None:
+        """Replaced by the pipe's own, once nothing needs to be translated."""
+        if self._talk is not None:
+            self._talk.submit(message)
 
     def withdraw(self, ident: int) -> bool:
-        return self._sharing.withdraw(ident, self._link.withdraw)
+        return self._link.withdraw(ident) if self._talk is None else self._talk.withdraw(ident, self._link.withdraw)
 
     def doubt(self) -> None:
         self._link.doubt()
@@ -69,50 +55,178 @@ class SharedChild:
     def overdue(self) -> None:
         self._link.overdue()
 
-    def leave(self, party: Party) -> None:
-        if self._parties.pop(party, None) is not None:
-            self._perform(self._sharing.leave(party))
-
-    def close(self) -> None:
+    def leave(self) -> None:
+        if self._talk is not None:
+            self._talk.close()
         self._link.close()
 
-    def _receive(self, message: Message) -> None:
-        self._perform(self._sharing.receive(message))
+    def _start(self, begins: Era, *, falls_back: bool) -> None:
+        self._link = Link(self._upstream, self._mint, self._tasks, self._live.deliver, self._lost)
+        self._falls_back = falls_back and begins == "modern"
+        if begins == "legacy" and not falls_back:
+            self._now_plain()
+        else:
+            translation = _translation(self._mint, self._version, self._upstream, begins, falls_back=falls_back)
+            self._talk = _Talk(translation, self._link.write, self._live, self._eras, self._now_plain)
+            self._link.receive = self._talk.receive
+        self._link.open()
 
-    def _perform(self, outcomes: list[Outcome]) -> None:
-        for outcome in outcomes:
-            match outcome:
-                case ToParty():
-                    live = self._parties.get(outcome.party)
-                    if live is not None:
-                        live.deliver(outcome.message)
-                case ToChild():
-                    self._link.write(outcome.message)
-                case ToLog():
-                    log.info("log message of a shared server", extra={"server": self._upstream.name})
-                case Refused():
-                    refusal = Unavailable("the server refused to initialize", reason="initialize_refused")
-                    self._link.fail(refusal)
+    def _now_plain(self) -> None:
+        """The child speaks as its client does: from now on nobody stands between session and pipe."""
+        self._talk = None
+        self.submit = self._link.write  # type: ignore[method-assign]  # the fast path has one call less
+        self._link.receive = self._live.deliver
 
     def _lost(self, fault: GatewayFault) -> None:
-        self._on_lost(self)
-        parties, self._parties = self._parties, {}
-        for live in parties.values():
-            live.lost(fault, fault.reason)
+        greeting = None if self._talk is None else self._talk.greeting
+        if self._talk is not None:
+            self._talk.close()
+        if greeting is not None and self._falls_back and fault.reason in WRONG_ERA:
+            self._start("legacy", falls_back=False)
+            self.submit(greeting)
+        else:
+            self._live.lost(fault, fault.reason)
 
 
 class Share:
     """One session's share in a child."""
 
-    def __init__(self, child: SharedChild, party: Party) -> None:
+    def __init__(
+        self, child: CommonChild, upstream: UpstreamSettings, version: str, eras: Eras, live: LiveSession
+    ) -> None:
         self._child = child
-        self._party = party
-        self.withdraw = child.withdraw
+        self._version = version
+        self._upstream = upstream
+        self._eras = eras
+        self._live = live
+        self._early: list[Message] = []
+        self._talk: _Talk | None = None
         self.doubt = child.doubt
         self.overdue = child.overdue
+        self._party = child.join(self)
+        if child.is_ready:
+            self.ready()
 
     def submit(self, message: Message) -> None:
-        self._child.submit(self._party, message)
+        if not self._child.is_ready:
+            self._early.append(message)
+        elif self._talk is None:
+            self._child.submit(self._party, message)
+        else:
+            self._talk.submit(message)
+
+    def withdraw(self, ident: int) -> bool:
+        if self._talk is not None:
+            return self._talk.withdraw(ident, self._child.withdraw)
+        kept = [message for message in self._early if not (isinstance(message, Request) and message.id == ident)]
+        was_early, self._early = len(kept) < len(self._early), kept
+        return was_early or self._child.withdraw(ident)
 
     def leave(self) -> None:
+        if self._talk is not None:
+            self._talk.close()
         self._child.leave(self._party)
+
+    # As a member of the child's.
+
+    def ready(self) -> None:
+        if self._child.is_modern:
+            child, party = self._child, self._party
+            translation = _translation(child.mint, self._version, self._upstream, "modern", falls_back=False)
+            self._talk = _Talk(translation, partial(child.submit, party), self._live, self._eras, _never)
+        early, self._early = self._early, []
+        for message in early:
+            self.submit(message)
+
+    def deliver(self, message: Message) -> None:
+        if self._talk is None:
+            self._live.deliver(message)
+        else:
+            self._talk.receive(message)
+
+    def lost(self, fault: GatewayFault) -> None:
+        if self._talk is not None:
+            self._talk.close()
+        self._live.lost(fault, fault.reason)
+
+
+class _Talk:
+    """A translated talk performed: messages both ways, time, and what is learnt of the server."""
+
+    def __init__(
+        self,
+        translation: Translation,
+        write: Callable[[Message], None],
+        live: LiveSession,
+        eras: Eras,
+        on_plain: Callable[[], None],
+    ) -> None:
+        self._translation = translation
+        self._write = write
+        self._live = live
+        self._eras = eras
+        self._on_plain = on_plain
+        self._found = translation.found
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def greeting(self) -> Request | None:
+        """The client's `initialize`, while nothing came of it."""
+        return self._translation.greeting
+
+    def submit(self, message: Message) -> None:
+        self._perform(self._translation.submit(message, self._loop.time()))
+
+    def receive(self, message: Message) -> None:
+        self._perform(self._translation.receive(message, self._loop.time()))
+
+    def withdraw(self, ident: int, take_back: Callable[[int], bool]) -> bool:
+        return self._translation.withdraw(ident, take_back)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _perform(self, outcomes: list[Outcome]) -> None:
+        if self._translation.found != self._found:
+            self._learn()
+        for outcome in outcomes:
+            if isinstance(outcome, ToChild):
+                self._write(outcome.message)
+            else:
+                self._live.deliver(outcome.message)
+        self.close()
+        if self._translation.is_plain:
+            self._on_plain()
+        elif self._translation.due < FOREVER:
+            self._timer = self._loop.call_at(self._translation.due, self._tick)
+
+    def _learn(self) -> None:
+        self._found = found = self._translation.found
+        if found.legacy is not None:
+            self._eras.learn("legacy", speaks=found.legacy)
+        if found.modern is not None:
+            self._eras.learn("modern", speaks=found.modern)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._perform(self._translation.tick(self._loop.time()))
+
+
+def _translation(
+    mint: Iterator[int], version: str, upstream: UpstreamSettings, begins: Era, *, falls_back: bool
+) -> Translation:
+    patience = Patience(discover=upstream.deadlines.probe)
+    return Translation(
+        mint, version, begins=begins, elicitation_id=_fresh_name, falls_back=falls_back, patience=patience
+    )
+
+
+def _fresh_name() -> str:
+    return secrets.token_urlsafe(16)
+
+
+def _never() -> None:
+    """A child that is shared says what it speaks before any session is told of it."""

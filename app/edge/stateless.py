@@ -1,0 +1,65 @@
+"""Streamable HTTP of the stateless era (2026-07-28, basic/transports/streamable-http)."""
+
+from app.core.admission import admit
+from app.core.effects import StreamId
+from app.edge.asgi import JSON, Receive, Scope, Send
+from app.edge.heads import Head
+from app.edge.incoming import StreamSettings
+from app.edge.refusals import status_of
+from app.edge.responses import EVENT_STREAM, Response
+from app.gateway.live_exchange import LiveExchange
+from app.protocol import stateless
+from app.protocol.faults import InvalidRequest
+from app.protocol.jsonrpc import Message, Notification, Request
+from app.protocol.stateless import Envelope
+
+_NOBODY = Envelope("", {})
+
+
+def admitted(message: Message | list[Message], head: Head) -> tuple[Request | None, Envelope]:
+    """The request as it is to be served; none where the message is a notification, for none of this era means anything.
+
+    Raises:
+        ClientFault: its body lacks what every request carries, or its headers do not say the same.
+    """
+    match message:
+        case Request():
+            carried = stateless.envelope(message)
+            return admit(message, carried, head), carried
+        case Notification():
+            return None, _NOBODY
+        case list():
+            raise InvalidRequest("this revision has no batches; send one message in each POST")
+        case _:
+            raise InvalidRequest("clients of this revision send no responses; retry the request with inputResponses")
+
+
+class InExchange:
+    """A stateless request that waits for its answer."""
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        cors: tuple[tuple[bytes, bytes], ...],
+        live: LiveExchange,
+        stream: StreamId,
+        response: Response,
+    ) -> None:
+        self.response = response
+        self._settings = settings
+        self._cors = cors
+        self._live = live
+        self._stream = stream
+
+    def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
+        """An answer that comes first sets the status, whoever gave it."""
+        answered = self._live.answered
+        return 200 if answered is None else status_of(answered), (JSON, *self._cors)
+
+    async def stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """Until the answer; closing it before cancels the request."""
+        headers = [*EVENT_STREAM, *self._cors]
+        try:
+            await self.response.write(receive, send, headers, keep_alive=self._settings.keep_alive, close_after=None)
+        finally:
+            self._live.detach(self._stream)
