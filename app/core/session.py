@@ -14,7 +14,6 @@ I/O and reads no clock: each method takes one thing that happened and returns wh
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum, auto
 
 from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
@@ -22,6 +21,7 @@ from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
 from app.core.ledger import Ask, Call, cancelled, failed, no_room, too_many, too_many_questions, unanswered
 from app.core.outlets import Outlets
+from app.core.phases import PHASED, Phase
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, TimedOut, Unavailable, UnknownMethod
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
@@ -29,14 +29,6 @@ from app.protocol.progress import under_token
 from app.protocol.revisions import ASSUMED, Revision, negotiated
 
 UNKNOWN_METHOD = -32601
-
-
-class Phase(Enum):
-    NEW = auto()
-    GREETING = auto()
-    OPEN = auto()
-    CLOSING = auto()
-    ENDED = auto()
 
 
 class Session:
@@ -75,14 +67,14 @@ class Session:
         """
         if len(self._calls) >= self._bounds.calls:
             raise too_many()
-        if self.phase is not Phase.OPEN or request.method in _PHASED:
+        if self.phase is not Phase.OPEN or request.method in PHASED:
             self._step(request, now)
         return self._forward(request, stream, now)
 
     def ask_all(self, batch: Sequence[Message], stream: StreamId, now: float) -> list[Effect]:
         """The members of a batch, in their order: all of them or, as `ask` raises, none."""
         requests = [message for message in batch if isinstance(message, Request)]
-        if any(request.method in _PHASED for request in requests):
+        if any(request.method in PHASED for request in requests):
             raise InvalidRequest("initialize and shutdown must not be part of a batch")
         if len(self._calls) + len(requests) > self._bounds.calls:
             raise too_many()
@@ -126,8 +118,8 @@ class Session:
 
     # The server speaks.
 
-    def deliver(self, message: Message, now: float) -> list[Effect]:
-        """The server said `message`; requests of ours are known by our ids."""
+    def deliver(self, message: Message, now: float, about: RequestId | None = None) -> list[Effect]:
+        """The server said `message`, `about` that call if it could say so; requests of ours are known by our ids."""
         if self.phase is Phase.ENDED:
             return []
         match message:
@@ -136,7 +128,7 @@ class Session:
             case Notification():
                 return self._notified(message, now)
             case Request():
-                return self._asked(message, now)
+                return self._asked(message, now, about)
 
     def lost(self, fault: GatewayFault, reason: str) -> list[Effect]:
         """The server is gone: every answer that it owed fails now, and its questions lapse."""
@@ -268,7 +260,7 @@ class Session:
                 ours: Reply = Result(call.id, reply.result)
             case Failure():
                 ours = Failure(call.id, reply.error)
-        if call.method in _PHASED:
+        if call.method in PHASED:
             return self._stepped(call, ours, now)
         return self._answer(call, ours)
 
@@ -326,12 +318,12 @@ class Session:
                 return [ToClient(ask.stream, told)] if self.outlets.can_stream(ask.stream) else self._announced(told)
         return []
 
-    def _asked(self, question: Request, now: float) -> list[Effect]:
+    def _asked(self, question: Request, now: float, about: RequestId | None) -> list[Effect]:
         needed = methods.NEEDED_CAPABILITY.get(question.method)
         if needed is not None and needed not in self._capabilities:
             refusal = UnknownMethod(f"the client did not declare {needed!r}", reason="capability_not_declared")
             return [ToUpstream(failure(question.id, refusal))]
-        stream = self._stream_for_unattributed()
+        stream = self._stream_of(about) or self._stream_for_unattributed()
         if stream is None and question.method == methods.PING:
             return [ToUpstream(result(question.id, {}))]
         if stream is None and self._calls:
@@ -347,6 +339,10 @@ class Session:
             self.outlets.hold(asked)
             return []
         return [ToClient(stream, asked)]
+
+    def _stream_of(self, about: RequestId | None) -> StreamId | None:
+        call = self._calls.get(about) if isinstance(about, int) else None
+        return call.stream if call is not None and self.outlets.can_stream(call.stream) else None
 
     def _stream_for_unattributed(self) -> StreamId | None:
         """Where a message goes that names no call: the only call's stream, a GET stream, the newest call's stream."""
@@ -395,6 +391,3 @@ class Session:
     def _end_at(self, then: float) -> None:
         self._grace_at = then
         self.due = min(self.due, then)
-
-
-_PHASED = frozenset({methods.INITIALIZE, methods.SHUTDOWN})

@@ -9,12 +9,13 @@ from typing import Protocol
 
 from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
+from app.core.phases import Phase
 from app.core.replay import EventLog
-from app.core.session import Phase, Session
+from app.core.session import Session
 from app.gateway.settings import SessionSettings
 from app.gateway.stream import Outlet, Stream
 from app.protocol.faults import ClientFault, GatewayFault, InvalidRequest, Overloaded, UnknownSession
-from app.protocol.jsonrpc import Message, Notification, Reply, Request, failure
+from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId, failure
 from app.protocol.revisions import Revision
 
 log = logging.getLogger("viaduct.session")
@@ -192,8 +193,9 @@ class LiveSession:
 
     # The server speaks.
 
-    def deliver(self, message: Message) -> None:
-        self._perform(self._core.deliver(message, self._loop.time()))
+    def deliver(self, message: Message, about: RequestId | None = None) -> None:
+        """What the server said, and about which call of ours, where that is known."""
+        self._perform(self._core.deliver(message, self._loop.time(), about))
 
     def lost(self, fault: GatewayFault, reason: str) -> None:
         """The server is gone for good."""

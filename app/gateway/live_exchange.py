@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
@@ -33,7 +33,7 @@ class Asked:
     has_foreign_state: bool = False
 
 
-Check = Callable[[CommonChild, Asked, Callable[[GatewayFault | None], None]], None]
+Check = Callable[[CommonChild, Asked, Callable[[Request | GatewayFault], None]], None]
 
 
 class Lease(Protocol):
@@ -143,13 +143,14 @@ class LiveExchange:
         else:
             self._go(child)
 
-    def _checked(self, wrong: GatewayFault | None) -> None:
+    def _checked(self, judged: Request | GatewayFault) -> None:
         if self._core.is_over or self._child is None:
             return
-        if wrong is None:
-            self._go(self._child)
+        if isinstance(judged, GatewayFault):
+            self._perform(self._core.lost(judged))
         else:
-            self._perform(self._core.lost(wrong))
+            self.asked = replace(self.asked, request=judged)
+            self._go(self._child)
 
     def _go(self, child: CommonChild) -> None:
         """Its era is known: the request goes out."""

@@ -16,11 +16,11 @@ from app.core.eras import Eras
 from app.core.leases import ChildNumber, Grant, Leases, Need, Start, Ticket, Wait
 from app.gateway.common import CommonChild
 from app.gateway.live_exchange import Asked, LiveExchange
-from app.gateway.schemas import Schemas
+from app.gateway.schemas import Schemas, Then
 from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.gateway.tasks import Tasks
 from app.protocol import methods, stateless
-from app.protocol.faults import GatewayFault, Overloaded
+from app.protocol.faults import Overloaded
 from app.protocol.jsonrpc import Notification
 
 _sorted = Encoder(order="sorted")
@@ -66,7 +66,7 @@ class Pool:
         self._owned[asked.owner] = self._owned.get(asked.owner, 0) + 1
         group.lease(live, self._need(live))
 
-    def check(self, child: CommonChild, asked: Asked, then: Callable[[GatewayFault | None], None]) -> None:
+    def check(self, child: CommonChild, asked: Asked, then: Then) -> None:
         """Judge a call's headers by the tool's own description."""
         schemas = self._shared_schemas if self._shared is not None else self._group_of(asked).schemas
         schemas.check(child, asked.request, asked.headers, then)

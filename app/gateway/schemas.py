@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from app.core.mirrors import Mirrors, check_mirrors, mirrors
+from app.core.mirrors import Mirrors, check_call, mirrors
 from app.gateway.common import CommonChild
 from app.protocol import methods, stateless
 from app.protocol.faults import GatewayFault, HeaderMismatch
@@ -16,7 +16,8 @@ log = logging.getLogger("viaduct.exchange")
 _PAGES_MAX = 100
 _FRESH_SECONDS = 1.0
 
-Then = Callable[[GatewayFault | None], None]
+Then = Callable[[Request | GatewayFault], None]
+"""Told the call as it was judged, or why it is refused."""
 
 
 class Schemas:
@@ -39,23 +40,19 @@ class Schemas:
         if self._known is None:
             self._read(child, lambda: then(self._judge(call, headers)))
             return
-        wrong = self._judge(call, headers)
-        if wrong is not None and asyncio.get_running_loop().time() - self._read_at > _FRESH_SECONDS:
+        judged = self._judge(call, headers)
+        is_old = asyncio.get_running_loop().time() - self._read_at > _FRESH_SECONDS
+        if isinstance(judged, GatewayFault) and is_old:
             self._known = None
             self._read(child, lambda: then(self._judge(call, headers)))
         else:
-            then(wrong)
+            then(judged)
 
-    def _judge(self, call: Request, headers: dict[bytes, bytes]) -> HeaderMismatch | None:
-        name, arguments = methods.called_tool(call.params)
-        known = (self._known or {}).get(name)
-        if known is None:
-            return None
+    def _judge(self, call: Request, headers: dict[bytes, bytes]) -> Request | HeaderMismatch:
         try:
-            check_mirrors(known, arguments, headers)
+            return check_call(self._known or {}, call, headers)
         except HeaderMismatch as wrong:
             return wrong
-        return None
 
     def _read(self, child: CommonChild, then: Callable[[], None]) -> None:
         self._waiting.append(then)

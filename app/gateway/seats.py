@@ -196,7 +196,7 @@ class _Talk:
             if isinstance(outcome, ToChild):
                 self._write(outcome.message)
             else:
-                self._live.deliver(outcome.message)
+                self._live.deliver(outcome.message, outcome.about)
         self.close()
         if self._translation.is_plain:
             self._on_plain()

@@ -6,7 +6,8 @@ import pytest
 
 from app.core.bounds import Bounds
 from app.core.effects import EndStream, ToClient, ToUpstream
-from app.core.session import Phase, Session
+from app.core.phases import Phase
+from app.core.session import Session
 from app.protocol import methods
 from app.protocol.faults import InvalidRequest, Overloaded
 from app.protocol.jsonrpc import Message, Notification, Request, Result

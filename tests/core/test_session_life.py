@@ -7,7 +7,8 @@ import pytest
 from app.core.bounds import Bounds
 from app.core.deadlines import Deadlines
 from app.core.effects import BeginStream, Ended, EndStream, Overdue, ToClient, ToUpstream
-from app.core.session import Phase, Session
+from app.core.phases import Phase
+from app.core.session import Session
 from app.protocol import methods
 from app.protocol.faults import Exited, InvalidRequest, Overloaded
 from app.protocol.jsonrpc import Failure, Notification, Request, Result, payload

@@ -17,7 +17,8 @@ from msgspec import Raw, json
 from app.core.bounds import Bounds
 from app.core.deadlines import Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, ToClient, ToUpstream
-from app.core.session import Phase, Session
+from app.core.phases import Phase
+from app.core.session import Session
 from app.protocol import methods
 from app.protocol.faults import Exited, GatewayFault, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, payload

@@ -13,7 +13,8 @@ from msgspec import Raw, json
 from app.core.deadlines import Deadlines
 from app.core.effects import Effect, Ended, EndStream, ToClient, ToUpstream
 from app.core.parties import Changed, Outcome, Refused, ToChild, ToLog, ToParty
-from app.core.session import Phase, Session
+from app.core.phases import Phase
+from app.core.session import Session
 from app.core.sharing import Sharing
 from app.protocol import methods
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, payload
