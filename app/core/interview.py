@@ -184,6 +184,8 @@ class Interview(Exchange):
                 return self._answer(Failure(self._request.id, methods.with_code(error, BadParams.code)))
             case code if code == _URL_NEEDED:
                 return self._url_needed(error)
+            case BadParams.code if self._request.method not in methods.OF_HANDSHAKE:
+                return self._answer(Failure(self._request.id, methods.as_unknown_method(error)))
             case _:
                 return self._answer(Failure(self._request.id, error))
 

@@ -30,6 +30,29 @@ SHUTDOWN = "shutdown"
 """No revision has it; clients written after older descriptions of MCP send it before `notifications/exit`."""
 EXIT = "notifications/exit"
 
+OF_HANDSHAKE = frozenset(
+    {
+        INITIALIZE,
+        PING,
+        SET_LEVEL,
+        SUBSCRIBE,
+        UNSUBSCRIBE,
+        CALL_TOOL,
+        LIST_TOOLS,
+        "prompts/list",
+        "prompts/get",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "completion/complete",
+        "tasks/list",
+        "tasks/get",
+        "tasks/result",
+        "tasks/cancel",
+    }
+)
+"""The requests of a client that the handshake revisions know."""
+
 ALIASES = {"initialized": INITIALIZED}
 """What some clients write, and what they mean."""
 
@@ -40,6 +63,8 @@ NEEDED_CAPABILITY = {
     "roots/list": "roots",
 }
 """What a client must have declared before a server may ask it."""
+
+_METHOD_NOT_FOUND = -32601
 
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Most detailed first (2025-11-25, server/utilities/logging: "Log Levels")."""
@@ -98,6 +123,10 @@ class _Page(Struct):
     cursor: str | None = field(default=None, name="nextCursor")
 
 
+class _Untold(Struct):
+    message: str = ""
+
+
 class _Mode(Struct):
     mode: str = "form"
 
@@ -126,6 +155,7 @@ _progress = Decoder(_Progress)
 _resources = Decoder(_Resource)
 _levels = Decoder(_Level)
 _codes = Decoder(_Code)
+_untold = Decoder(_Untold)
 _modes = Decoder(_Mode)
 _forms = Decoder(_Form)
 _tool_calls = Decoder(_ToolCall)
@@ -292,6 +322,18 @@ def with_code(error: Raw, code: int) -> Raw:
     fields = _fields.decode(error)
     fields["code"] = Raw(b"%d" % code)
     return Raw(_encoder.encode(fields))
+
+
+def as_unknown_method(error: Raw) -> Raw:
+    """The error with the code for an unknown method, where it is what servers on `mcp` 1.x say to one.
+
+    Their SDK finds no model for the request and says so in the words that it has for bad parameters.
+    """
+    try:
+        is_theirs = _untold.decode(error).message == "Invalid request parameters"
+    except DecodeError:
+        return error
+    return with_code(error, _METHOD_NOT_FOUND) if is_theirs else error
 
 
 def elicitations(error: Raw) -> list[Raw]:
