@@ -42,10 +42,11 @@ class Runs:
         runs = [self._with_a_token(pair)]
         if pair == BESIDE:
             runs.append(self._without_authentication(pair))
-        for line in (line for scenarios in runs for line in verdict.complaints(scenarios)):
+        required = self._suite.required(pair.revision)
+        counted = [{name: run[name] for name in (*required, *pair.also) if name in run} for run in runs]
+        for line in (line for scenarios in counted for line in verdict.complaints(scenarios)):
             print(f"{pair.name}: {line}")
-        expected = pairs.expected_failures().get(pair.name, {})
-        return pairs.outcome(pair, self._suite.required(pair.revision), runs, expected)
+        return pairs.outcome(pair, required, counted, pairs.expected_failures().get(pair.name, {}))
 
     def closing_early(self) -> dict[str, Scenario]:
         results = self._results / "closing early"
