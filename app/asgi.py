@@ -32,7 +32,12 @@ def create_app(config: Config | None = None) -> Viaduct:
     public = urlsplit(settings.public_url or "")
     return Viaduct(
         Gateway(gateway_settings(config)),
-        EdgeSettings(_streams(config), settings.limits.body, settings.sessions.without_id == "implicit"),
+        EdgeSettings(
+            _streams(config),
+            settings.limits.body,
+            settings.sessions.without_id == "implicit",
+            settings.limits.batch,
+        ),
         _guards(config),
         None if config.no_auth else StaticTokens(map(_entry, settings.auth.tokens)).authenticate,
         public.path.rstrip("/"),
@@ -70,13 +75,21 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             shutdown_grace=settings.sessions.shutdown_grace,
             unheard=settings.streams.question_wait,
         ),
-        Tolerance(bad_lines=settings.limits.bad_lines, ping=server.ping_timeout),
+        Tolerance(
+            bad_lines=settings.limits.bad_lines,
+            oversized=settings.limits.long_lines,
+            ping=server.ping_timeout,
+            recover=settings.limits.recover_timeout,
+        ),
         ChildLimits(
             line_bytes=settings.limits.line,
             queue_bytes=settings.limits.queue_bytes,
             queue_count=settings.limits.queue_count,
             close_seconds=server.stop_timeout,
             term_seconds=server.kill_timeout,
+            kill_seconds=server.give_up_timeout,
+            stderr_bytes=settings.limits.stderr_bytes,
+            stderr_rate=settings.limits.stderr_rate,
         ),
         Bounds(
             calls=settings.limits.in_flight,
@@ -84,6 +97,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             waiting=settings.limits.waiting,
             early_count=settings.limits.queue_count,
             early_bytes=settings.limits.queue_bytes,
+            batch=settings.limits.batch,
         ),
         logs_payloads=settings.debug_payloads,
     )

@@ -21,6 +21,7 @@ from app.cli.listener import BACKLOG, listener
 from app.config import Config
 from app.config.listening import Listen
 from app.config.tree import Limits
+from app.config.tree import Viaduct as Settings
 from app.edge.app import Viaduct
 from app.edge.wire import WireLimits, protocol
 from app.upstreams.reaper import Reaper, adopt_orphans
@@ -29,12 +30,6 @@ log = logging.getLogger("viaduct")
 
 Banner = Callable[[Listen], str]
 
-_GRACE_SECONDS = 3
-"""What connections have to close once every stream has had its last word."""
-_OVERTIME_SECONDS = 15.0
-"""What stopping the children may take beyond the drain's budget before we go without them."""
-_KEEP_ALIVE_SECONDS = 75
-"""Longer than proxies keep idle connections to us: a request must not meet a connection that is being closed."""
 _GARBAGE_THRESHOLDS = (10_000, 20, 20)
 """A call makes objects and no cycles, so that looking for cycles often finds nothing, and takes time."""
 
@@ -56,7 +51,7 @@ async def _serve(
 ) -> int:
     app = create_app(config)
     settings.app = app
-    server = _Server(settings, app, config.viaduct.drain)
+    server = _Server(settings, app, config.viaduct)
     server.on_listening = lambda: _announce(banner, taken)
     server.exit_with_parent = exit_with_parent
     try:
@@ -84,10 +79,10 @@ class _Server(uvicorn.Server):
     on_listening: Callable[[], None]
     exit_with_parent = False
 
-    def __init__(self, config: uvicorn.Config, app: Viaduct, drain_seconds: float) -> None:
+    def __init__(self, config: uvicorn.Config, app: Viaduct, settings: Settings) -> None:
         super().__init__(config)
         self._app = app
-        self._drain_seconds = drain_seconds
+        self._settings = settings
         self._draining: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
@@ -127,9 +122,10 @@ class _Server(uvicorn.Server):
             self._app.gateway.hurry()
 
     async def _drain(self) -> None:
+        budget = self._settings.drain
         try:
-            async with asyncio.timeout(self._drain_seconds + _OVERTIME_SECONDS):
-                await self._app.gateway.drain(self._drain_seconds)
+            async with asyncio.timeout(budget + self._settings.drain_overtime):
+                await self._app.gateway.drain(budget)
         except TimeoutError:
             log.warning("children would not stop; going without them")
             self._app.gateway.hurry()
@@ -154,10 +150,11 @@ def _announce(banner: Banner, taken: socket.socket) -> None:
 
 
 def _uvicorn(config: Config) -> uvicorn.Config:
+    settings = config.viaduct
     return uvicorn.Config(
         None,  # type: ignore[arg-type]  # the application is built on the loop
         loop="auto",
-        http=protocol(_wire_limits(config.viaduct.limits)),
+        http=protocol(_wire_limits(settings.limits)),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -165,8 +162,8 @@ def _uvicorn(config: Config) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=settings.limits.keep_alive_timeout,  # type: ignore[arg-type]  # fractions are fine, too
+        timeout_graceful_shutdown=settings.close_timeout,  # type: ignore[arg-type]
     )
 
 
@@ -179,5 +176,9 @@ def _wire_limits(limits: Limits) -> WireLimits:
         header_seconds=limits.header_timeout,
         body_seconds=limits.body_timeout,
         send_seconds=limits.send_timeout,
+        answer_seconds=limits.answer_timeout,
+        linger_seconds=limits.linger_timeout,
+        linger_bytes=limits.linger_bytes,
+        max_pipelined=limits.pipelined,
         max_connections=limits.connections,
     )

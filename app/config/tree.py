@@ -103,6 +103,8 @@ class Server(_Block):
     max_request_timeout: Seconds = 600
     stop_timeout: Seconds = 2
     kill_timeout: Seconds = 2
+    give_up_timeout: Seconds = 5
+    """What it has to die of SIGKILL; then it is counted as gone, and its death is not waited for."""
     ping_timeout: Seconds = 30
 
     @property
@@ -154,11 +156,22 @@ class Limits(_Block):
     header_timeout: Seconds = 10
     body_timeout: Seconds = 15
     send_timeout: Seconds = 30
+    keep_alive_timeout: Seconds = 75
+    """Longer than proxies keep idle connections to us: a request must not meet a connection that is being closed."""
+    answer_timeout: Seconds = 5
+    linger_timeout: Seconds = 2
+    linger_bytes: Bytes = 16_777_216
+    pipelined: Count = 32
+    batch: Count = 1000
     queue_bytes: Bytes = 8_388_608
     queue_count: Count = 256
     connections: Count = 2000
     in_flight: Count = 1000
     bad_lines: Count = 100
+    long_lines: Annotated[int, Field(ge=0, le=1_000_000)] = 3
+    recover_timeout: Seconds = 5
+    stderr_bytes: Bytes = 65_536
+    stderr_rate: Count = 50
     questions: Count = 100
     waiting: Count = 100
 
@@ -173,6 +186,10 @@ class Viaduct(_Block):
     streams: Streams = Streams()
     limits: Limits = Limits()
     drain: Budget = 20
+    drain_overtime: Budget = 15
+    """What stopping the children may take beyond that before we go without them."""
+    close_timeout: Seconds = 3
+    """What connections have to close once every stream has had its last word."""
     store: Literal["memory"] = "memory"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"

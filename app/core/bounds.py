@@ -14,6 +14,8 @@ class Bounds:
     """Messages for a server that is not ready,"""
     early_bytes: int = 8 << 20
     """and their bytes."""
+    batch: int = 1000
+    """Messages in one line of the server: they are all dealt with in one go, and meanwhile nobody else is."""
 
 
 BOUNDS = Bounds()

@@ -38,6 +38,7 @@ class EdgeSettings:
     body_max: int = 4 << 20
     takes_sessionless: bool = True
     """Whether a request without a session id is served by an implicit session."""
+    batch_max: int = 1000
 
 
 Repeat: TypeAlias = Callable[[bytes, str, Way], None]

@@ -48,7 +48,7 @@ async def serve_message(incoming: Incoming) -> None:
     idents = parse_qs(incoming.scope["query_string"].decode("ascii", "replace")).get(_SESSION, [])
     if len(idents) != 1:
         raise Refusal(400, "no_session", f"send messages to the URI that the endpoint event named, with {_SESSION}")
-    message = read_all(await incoming.body())
+    message = read_all(await incoming.body(), incoming.settings.batch_max)
     live = incoming.gateway.find(idents[0], incoming.upstream.name, incoming.principal.key)
     if isinstance(message, list):
         raise InvalidRequest("HTTP+SSE has no batches; send one message in each POST")

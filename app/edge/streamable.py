@@ -113,7 +113,7 @@ class _Post:
 
     def take(self, text: bytes, owner: str) -> Spoken | None:
         """Hand on what the client says; None where that wants no answer."""
-        message = read_all(text, incoming.settings.batch_max)
+        message = read_all(text, self.settings.batch_max)
         try:
             if _is_stateless(self._head, text, message):
                 return self._exchange(message, owner)

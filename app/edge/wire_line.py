@@ -13,9 +13,6 @@ from uvicorn.protocols.http.flow_control import FlowControl
 
 from app.edge.wire_refusals import WireLimits
 
-DRAIN_BYTES = 16 << 20
-"""Dropped at most, of what a client sends after it was refused; then it is not read any more."""
-
 _KEEP_ALIVE = (
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
@@ -112,7 +109,7 @@ class Line:
 
     def drop(self, size: int) -> None:
         self._dropped += size
-        if self._dropped > DRAIN_BYTES:
+        if self._dropped > self._limits.linger_bytes:
             self._flow.pause_reading()
 
     def watch_writing(self) -> None:

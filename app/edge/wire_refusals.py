@@ -55,6 +55,8 @@ class WireLimits:
     """How long the application may take to answer a request whose body was cut off."""
     linger_seconds: float = 2.0
     """How long a client that still sends may take to read why it was refused."""
+    linger_bytes: int = 16 << 20
+    """How much is dropped at most of what such a client sends; then it is not read any more."""
     max_connections: int = 2000
     max_pipelined: int = 32
     """Requests that may wait for the answer before them."""

@@ -103,7 +103,7 @@ class Link:
         if self._upstream.logs_payloads:
             self._log_line("line from child", text)
         try:
-            messages = read_all(text)
+            messages = read_all(text, self._upstream.bounds.batch)
         except ClientFault as fault:
             self._nonsense(fault, text)
             return

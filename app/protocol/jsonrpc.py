@@ -17,8 +17,6 @@ RequestId: TypeAlias = int | str
 """Compared with its JSON type: `1` and `"1"` are two ids."""
 
 MAX_ID_CHARACTERS = 256
-MAX_MEMBERS = 1000
-"""Of a batch: they are all dealt with in one go, and meanwhile nobody else is."""
 _ID_RANGE = range(-(2**63), 2**64)
 
 
@@ -81,7 +79,7 @@ def read(text: bytes) -> Message:
     return _message(text)
 
 
-def read_all(text: bytes) -> Message | list[Message]:
+def read_all(text: bytes, members_max: int = 1000) -> Message | list[Message]:
     """One message, or those of a batch (which may be empty).
 
     Raises:
@@ -92,8 +90,8 @@ def read_all(text: bytes) -> Message | list[Message]:
         return _message(text)
     try:
         members = _batches.decode(text)
-        if len(members) > MAX_MEMBERS:
-            raise InvalidRequest(f"a batch may have at most {MAX_MEMBERS} members")
+        if len(members) > members_max:
+            raise InvalidRequest(f"a batch may have at most {members_max} members")
         return [_message(member) for member in members]
     except ValidationError as wrong:
         raise InvalidRequest("a batch must be an array of JSON-RPC messages") from wrong

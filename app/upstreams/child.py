@@ -50,6 +50,10 @@ class ChildLimits:
     close_seconds: float = 2.0
     term_seconds: float = 2.0
     kill_seconds: float = 5.0
+    stderr_bytes: int = 65536
+    """What is kept of stderr,"""
+    stderr_rate: int = 50
+    """and how many of its lines are logged in a second."""
 
 
 async def start(name: str, command: Command, limits: ChildLimits, listener: Listener) -> "Child":
@@ -78,7 +82,7 @@ class Child:
         self.name = name
         self.pid = spawned.process.pid
         self.exit: Exit | None = None
-        self.stderr = StderrRing(name, self.pid, self._loop.time)
+        self.stderr = StderrRing(name, self.pid, self._loop.time, limits.stderr_bytes, limits.stderr_rate)
         self._spawned = spawned
         self._limits = limits
         self._listener = listener

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +30,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         "twice": entry("--mode", "answers_twice", **BRISK),
         "chatty": entry("--mode", "answers_notifications", **BRISK),
     }
-    limits = {"line": LINE, "badLines": 20, "body": LINE}
+    limits = {"line": LINE, "badLines": 20, "body": LINE, "longLines": 2, "recoverTimeout": 1}
     with serving(config(servers, limits=limits), tmp_path_factory.mktemp("framing")) as gateway:
         yield gateway
 
@@ -147,7 +148,7 @@ async def test_long_lines_arrive_whole_and_the_next_is_read(gateway: Gateway, co
 async def test_lines_over_the_cap_are_borne_a_few_times(gateway: Gateway, connect: Connect) -> None:
     client = await connect()
     rss = gateway.rss()
-    for number in range(3):
+    for number in range(2):
         await client.tell("notifications/nothing")
         reply = await client.ask(CALL, called("echo", size=LINE + 10), ident=f"lost {number}")
         assert await client.tool("echo", nonce="next") == "next"
@@ -166,6 +167,18 @@ async def test_a_line_without_end_costs_no_memory_and_ends_its_server(gateway: G
     error = (await client.call(CALL, called("echo", nonce="x")))["error"]
     assert (error["code"], error["data"]["executed"]) == (-31004, "unknown")
     assert gateway.rss() - rss < 2 * LINE
+
+
+@on_loop
+async def test_a_server_that_says_nothing_good_after_a_line_over_the_cap_is_ended(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client = await connect()
+    began = time.monotonic()
+    call = await client.ask(CALL, called("echo", size=LINE + 10), ident=1)
+    error = (await client.settle(call, 1))["error"]
+    assert (error["code"], error["data"]["executed"]) == (-31004, "unknown")
+    assert 0.9 < time.monotonic() - began < 4
 
 
 @on_loop

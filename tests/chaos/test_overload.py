@@ -23,7 +23,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     content = config(
         {"calm": entry(**BRISK), "exits": entry("--mode", "exit0", **BRISK)},
         sessions={"max": 6, "maxPerPrincipal": 4},
-        limits={"inFlight": 5, "questions": 7},
+        limits={"inFlight": 5, "questions": 7, "batch": 3},
     )
     with serving(content, tmp_path_factory.mktemp("overload")) as gateway:
         yield gateway
@@ -165,3 +165,13 @@ async def test_a_server_that_floods_its_client_with_questions_is_told_so_at_once
     assert [message["method"] for message in messages[:-1]] == ["roots/list"] * 7
     assert json.loads(messages[-1]["result"]["content"][0]["text"]) == [-31005] * 193
     assert await client.tool("echo", nonce="still here") == "still here"
+
+
+@on_loop
+async def test_a_batch_of_more_than_may_be_is_refused_whole(gateway: Gateway, connect: Connect) -> None:
+    client = await connect(version="2025-03-26")
+    batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(4)]
+    reply = await client.post(batch)
+    assert (reply.status, (await reply.json())["error"]["code"]) == (400, -32600)
+    answered = await client.post(batch[:3])
+    assert sorted(message["id"] for message in await answered.json()) == [0, 1, 2]

@@ -1,0 +1,51 @@
+"""A setting that is read reaches whoever it is for."""
+
+from collections.abc import Iterator
+
+import pytest
+from pydantic import BaseModel
+
+from app.asgi import create_app
+from app.cli.serving import _uvicorn
+from app.config import Config
+from app.config.tree import Limits, Server, Sessions, Streams
+from tests.config.conftest import TIME, Loading
+
+WITHOUT_EFFECT = {"warm"}
+"""Said so in the reference."""
+
+
+def numbers(model: type[BaseModel]) -> Iterator[tuple[str, float]]:
+    """Every deadline, cap and interval of a block, with its default."""
+    for name, field in model.model_fields.items():
+        if name not in WITHOUT_EFFECT and (type(field.default) in (int, float) or field.default is None):
+            yield field.alias or name, field.default or 0
+
+
+def composed(config: Config) -> str:
+    """All that is built of a configuration, as text."""
+    app, wire = create_app(config), _uvicorn(config)
+    return repr((app.gateway.settings, app._settings, vars(wire.http)["limits"], wire.timeout_keep_alive))
+
+
+BLOCKS: dict[str, type[BaseModel]] = {"sessions": Sessions, "streams": Streams, "limits": Limits}
+SETTINGS = [(block, name, value) for block, model in BLOCKS.items() for name, value in numbers(model)]
+
+
+@pytest.mark.parametrize(("block", "name", "value"), SETTINGS, ids=[f"{block}.{name}" for block, name, _ in SETTINGS])
+def test_each_number_of_the_viaduct_block_changes_what_is_built(
+    loading: Loading, block: str, name: str, value: float
+) -> None:
+    no_auth = {"VIADUCT_NO_AUTH": "1"}
+    changed = loading(viaduct={block: {name: value + 1}}, environ=no_auth)
+    assert composed(changed) != composed(loading(environ=no_auth))
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, value in numbers(Server) if name != "cwd"])
+def test_each_number_of_a_server_changes_what_is_built(loading: Loading, name: str, value: float) -> None:
+    changed = loading({"time": {**TIME, name: value + 1}}, environ={"VIADUCT_NO_AUTH": "1"})
+    assert composed(changed) != composed(loading(environ={"VIADUCT_NO_AUTH": "1"}))
+
+
+def test_connections_have_as_long_to_close_as_is_said(loading: Loading) -> None:
+    assert _uvicorn(loading(viaduct={"closeTimeout": 0.25})).timeout_graceful_shutdown == 0.25
