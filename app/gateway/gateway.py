@@ -73,6 +73,8 @@ class Gateway:
                     await self._quiet()
         except TimeoutError:
             log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
+        finally:
+            self._patience = None
         await self.stop()
 
     @property

@@ -173,6 +173,30 @@ def test_a_second_signal_does_not_wait_for_the_budget(tmp_path: Path) -> None:
         assert not Path(f"/proc/{child}").exists()
 
 
+def test_a_second_signal_while_children_are_being_stopped_kills_them(tmp_path: Path) -> None:
+    path = Path(stubborn(tmp_path, stopTimeout=600.0))
+    path.write_text(path.read_text().replace('"drain": 0.5', '"drain": 600'))
+    with serving(tmp_path, "serve", str(path), "--token", TOKEN) as gateway:
+        assert greet(url_of(gateway))[0] == 200
+        [child] = children(gateway.process.pid)
+        gateway.process.send_signal(signal.SIGTERM)
+        _until_draining(gateway)
+        assert gateway.stop() == 0
+        assert "Traceback" not in gateway.log.read_text()
+        assert not Path(f"/proc/{child}").exists()
+
+
+def test_children_that_will_not_stop_are_killed_when_the_overtime_is_over(tmp_path: Path) -> None:
+    path = Path(stubborn(tmp_path, stopTimeout=600.0))
+    path.write_text(path.read_text().replace('"drain": 0.5', '"drain": 0.1, "drainOvertime": 0.2'))
+    with serving(tmp_path, "serve", str(path), "--token", TOKEN) as gateway:
+        assert greet(url_of(gateway))[0] == 200
+        [child] = children(gateway.process.pid)
+        assert gateway.stop() == 0
+        assert "children would not stop" in gateway.log.read_text()
+        assert not Path(f"/proc/{child}").exists()
+
+
 def _until_draining(gateway: Serving) -> None:
     """Readiness tells; each question waits for its answer."""
     assert any(_status(url_of(gateway, "/readyz")) == 503 for _ in range(1000))
