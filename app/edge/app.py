@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.auth.principal import ANONYMOUS, Principal
 from app.edge import sse, streamable
-from app.edge.asgi import JSON, Again, Headers, Receive, Scope, Send, Way, remember, respond
+from app.edge.asgi import JSON, Again, Headers, Receive, Scope, Send, Way, remembers, respond
 from app.edge.guards import Guards, preflight
 from app.edge.heads import Head, refuse_secrets_in_query
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
@@ -77,8 +77,9 @@ class Viaduct:
                 scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors
             )
             repeat = await place.serve(incoming)
-            if repeat is not None:
-                remember(scope, self._again(incoming, repeat))
+            remember = remembers(scope)
+            if repeat is not None and remember is not None:
+                remember(self._again(incoming, repeat))
         except (GatewayFault, Refusal) as wrong:
             status, headers, body = self._refused(wrong, scope["path"], scope["method"])
             await respond(send, status, [*headers, *cors], body)

@@ -43,8 +43,7 @@ async def respond(send: Send, status: int, headers: Headers, body: bytes = b"") 
     await send({"type": "http.response.body", "body": body})
 
 
-def remember(scope: Scope, again: Again) -> None:
-    """Have the later requests with the head of this one handed over, where the server can."""
-    offered = scope.get("extensions", {}).get(REMEMBER)
-    if offered is not None:
-        offered(again)
+def remembers(scope: Scope) -> Callable[[Again], None] | None:
+    """Takes who should have the later requests with the head of this one; None where the server has no such offer."""
+    offer: Callable[[Again], None] | None = scope.get("extensions", {}).get(REMEMBER)
+    return offer

@@ -7,7 +7,6 @@ gives in the same breath; on a small answer that saves one of two writes, and th
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from functools import cached_property
 from typing import Any, Protocol
 
 from uvicorn._types import ASGISendEvent
@@ -55,6 +54,8 @@ class Cycle(RequestResponseCycle):
     logger = log
     method = "POST"
     version = "1.1"
+    message_event = asyncio.Event()
+    """Nobody waits for this one: a request that was handed over is whole."""
     raw: Raw | None = None
     head = b""
     disconnected = False
@@ -69,10 +70,6 @@ class Cycle(RequestResponseCycle):
         self.transport = owner.transport
         self.flow = owner.flow
         self.keep_alive = True
-
-    @cached_property
-    def message_event(self) -> asyncio.Event:  # type: ignore[override]  # most requests never wait for one
-        return asyncio.Event()
 
     # A request that was handed over.
 
@@ -92,7 +89,7 @@ class Cycle(RequestResponseCycle):
         self._end()
 
     def serve(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
-        self.body = bytearray()
+        self.body, self.message_event = bytearray(), asyncio.Event()
         self.scope = {}  # type: ignore[typeddict-item]  # who was handed the request has read its head
         self.owner.run(self.run_asgi(app))  # type: ignore[arg-type]  # uvicorn types its events one by one
 
@@ -153,8 +150,7 @@ class Cycle(RequestResponseCycle):
 
     def _complete(self) -> None:
         self.response_complete = True
-        if "message_event" in self.__dict__:
-            self.message_event.set()
+        self.message_event.set()
         self._end()
 
     def _end(self) -> None:

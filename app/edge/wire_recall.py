@@ -26,6 +26,7 @@ _UNLIKE = frozenset({b"expect", b"transfer-encoding", b"upgrade"})
 
 class Recall(Turns):
     _line: Line
+    _is_used = False
     _held = b""
     """The beginning of a request with a known head, of which the parser knows nothing yet."""
 
@@ -37,7 +38,7 @@ class Recall(Turns):
         """Between two requests: hand over or hold what came. What is returned is the parser's."""
         if not self._known:
             return data
-        is_first = not self._held
+        is_beginning = not self._held
         data, self._held = self._held + data, b""
         if self.flow.write_paused or not self.cycle.response_complete:
             return data
@@ -49,7 +50,7 @@ class Recall(Turns):
             self._hand_over(again, body)
         elif len(body) < size <= min(self.limits.body_bytes, _KEPT_MAX):
             self._held = data
-            if is_first:
+            if is_beginning:
                 self._line.due(self.limits.body_seconds)
         else:
             return data
@@ -61,11 +62,14 @@ class Recall(Turns):
         return held
 
     def cycle_of(self, version: str, fields: dict[bytes, bytes]) -> Cycle:
+        """Many a connection is used once: its first request is not worth remembering."""
         cycle = super().cycle_of(version, fields)
-        if cycle.method == "POST" and cycle.keep_alive and fields.keys().isdisjoint(_UNLIKE):
+        is_plain = cycle.method == "POST" and cycle.keep_alive and fields.keys().isdisjoint(_UNLIKE)
+        if self._is_used and is_plain:
             cycle.raw = Raw()
             offer = {REMEMBER: partial(self._remember, cycle.raw)}
             cycle.scope["extensions"] = offer  # type: ignore[typeddict-item]  # uvicorn knows only its own
+        self._is_used = True
         return cycle
 
     def keep(self, data: bytes, former: Cycle | None, *, is_new: bool) -> None:

@@ -72,7 +72,7 @@ class Turns(HttpToolsProtocol):
 
     def cycle_of(self, version: str, fields: dict[bytes, bytes]) -> Cycle:
         cycle = Cycle(self)
-        cycle.body = bytearray()
+        cycle.body, cycle.message_event = bytearray(), asyncio.Event()
         cycle.version = version
         cycle.keep_alive = version == "1.1" and self.parser.should_keep_alive()
         cycle.waiting_for_100_continue = version == "1.1" and b"expect" in fields
