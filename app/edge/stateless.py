@@ -5,7 +5,7 @@ from app.core.effects import StreamId
 from app.edge.asgi import JSON, Receive, Scope, Send
 from app.edge.heads import Head
 from app.edge.incoming import StreamSettings
-from app.edge.refusals import status_of
+from app.edge.refusals import Refusal, status_of
 from app.edge.responses import EVENT_STREAM, Response
 from app.gateway.live_exchange import LiveExchange
 from app.protocol import stateless
@@ -16,16 +16,20 @@ from app.protocol.stateless import Envelope
 _NOBODY = Envelope("", {})
 
 
-def admitted(message: Message | list[Message], head: Head) -> tuple[Request | None, Envelope]:
+def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool) -> tuple[Request | None, Envelope]:
     """The request as it is to be served; none where the message is a notification, for none of this era means anything.
 
     Raises:
         ClientFault: its body lacks what every request carries, or its headers do not say the same.
+        Refusal: it can only be answered in events, and they are not accepted.
     """
     match message:
         case Request():
             carried = stateless.envelope(message)
-            return admit(message, carried, head), carried
+            request = admit(message, carried, head)
+            if request.method == stateless.LISTEN and not takes_stream:
+                raise Refusal(406, "not_acceptable", "a subscription is answered with text/event-stream; accept that")
+            return request, carried
         case Notification():
             return None, _NOBODY
         case list():

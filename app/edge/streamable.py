@@ -136,7 +136,7 @@ class _Post:
         return _InSession(self, live, stream, response, begins=is_initialize)
 
     def _exchange(self, message: Message | list[Message], owner: str) -> Spoken | None:
-        request, carried = stateless.admitted(message, self._head)
+        request, carried = stateless.admitted(message, self._head, takes_stream=self._takes_stream)
         if request is None:
             return None
         self._check_open()

@@ -1,6 +1,8 @@
 """A stdio MCP server that plays any part: well-behaved, or with one fault on purpose. Standard library only.
 
-python -I -S stage.py [--mode FAULT] [--n NUMBER] [--version DATE] [--file PATH]
+python -I -S stage.py [--mode FAULT] [--n NUMBER] [--version DATE] [--discover WAY]
+
+`--discover` is how it takes `server/discover`: it may hang, exit, write garbage, or answer with an error of that code.
 """
 
 import json
@@ -15,7 +17,7 @@ OPTIONS = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
 MODE = OPTIONS.get("--mode", "")
 N = float(OPTIONS.get("--n", "1"))
 VERSION = OPTIONS.get("--version")
-FILE = OPTIONS.get("--file")
+DISCOVER = OPTIONS.get("--discover", "-32601")
 
 received: list[str] = []
 cancelled: list[object] = []
@@ -81,6 +83,24 @@ def ask_many(ident: object, number: int, refused: int) -> None:
     text(ident, [error["code"] for error in errors])
 
 
+def interview(ident: object, args: dict) -> None:
+    """Asks round after round, all of one round at once, and tells what was said."""
+    told: list[dict] = []
+    for asked in args["rounds"]:
+        said: dict = {}
+        threads = [threading.Thread(target=answered_to, args=(what, said), daemon=True) for what in asked]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        told.append(said)
+    text(ident, {"nonce": args.get("nonce"), "said": told})
+
+
+def answered_to(what: str, said: dict) -> None:
+    said[what] = ask(*QUESTIONS[f"ask_{what}"])
+
+
 QUESTIONS = {
     "ask_form": ("elicitation/create", {"message": "名字?", "requestedSchema": {"type": "object", "properties": {}}}),
     "ask_url": (
@@ -99,6 +119,12 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
         threading.Thread(target=lambda: text(ident, ask(*QUESTIONS[name])), daemon=True).start()
     elif name == "ask_many":
         threading.Thread(target=ask_many, args=(ident, int(args["n"]), int(args["refused"])), daemon=True).start()
+    elif name == "interview":
+        threading.Thread(target=interview, args=(ident, args), daemon=True).start()
+    elif name == "annotate":
+        annotated.append(args["tool"])
+        notify("notifications/tools/list_changed")
+        text(ident, "annotated")
     elif name == "echo":
         text(ident, args.get("nonce", "") or "x" * int(args.get("size", 0)))
     elif name == "sleep":
@@ -173,7 +199,16 @@ def page(items: list, params: dict, key: str, ident: object) -> None:
         result(ident, {key: items[:half], "nextCursor": "page-2"})
 
 
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in (*QUESTIONS, "echo", "sleep", "pid", "count")]
+annotated: list[str] = []
+
+
+def tools() -> list[dict]:
+    """Those that were annotated have a header for their nonce."""
+    nonce = {"type": "object", "properties": {"nonce": {"type": "string", "x-mcp-header": "Nonce"}}}
+    names = (*QUESTIONS, "echo", "sleep", "pid", "count")
+    return [{"name": name, "inputSchema": nonce if name in annotated else {"type": "object"}} for name in names]
+
+
 RESOURCES = [{"uri": f"test://{n}", "name": f"r{n}"} for n in range(4)]
 TEMPLATES = [{"uriTemplate": f"test://{n}/{{x}}", "name": f"t{n}"} for n in range(4)]
 PROMPTS = [{"name": f"p{n}"} for n in range(4)]
@@ -197,7 +232,7 @@ def request(ident: object, method: str, params: dict) -> None:
         if MODE == "answers_twice":
             text(ident, "twice")
     elif method == "tools/list":
-        page(TOOLS, params, "tools", ident)
+        page(tools(), params, "tools", ident)
     elif method == "resources/list":
         page(RESOURCES, params, "resources", ident)
     elif method == "resources/templates/list":
@@ -214,6 +249,8 @@ def request(ident: object, method: str, params: dict) -> None:
         result(ident, {})
     elif method == "shutdown" and MODE == "knows_shutdown":
         result(ident, {"bye": True})
+    elif method == "server/discover":
+        discover(ident)
     elif method == "future/echo":
         write(
             b'{"jsonrpc":"2.0","id":%b,"result":{"z":1.0,"a":1e5,"big":12345678901234567890123,"params":%b}}\n'
@@ -221,6 +258,15 @@ def request(ident: object, method: str, params: dict) -> None:
         )
     else:
         error(ident, -32601, f"unknown method {method}")
+
+
+def discover(ident: object) -> None:
+    if DISCOVER == "exit":
+        os._exit(6)
+    if DISCOVER == "garbage":
+        write(b"what is server/discover?\n")
+    elif DISCOVER != "hang":
+        error(ident, int(DISCOVER), "what is server/discover?")
 
 
 def greet(ident: object, params: dict) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "tests" / "servers" / "stage.py"
+STATELESS_STAGE = STAGE.with_name("stateless_stage.py")
 TOKEN = "a-token-that-must-not-be-seen-anywhere"
 OTHER_TOKEN = "the-token-of-somebody-else-entirely"
 PATIENCE = 15.0
@@ -111,6 +112,11 @@ def config(servers: Mapping[str, object], **viaduct: object) -> dict[str, Any]:
 def entry(*options: str, **settings: object) -> dict[str, object]:
     command, *args = stage(*options)
     return {"command": command, "args": args, **settings}
+
+
+def stateless_entry(*options: str, **settings: object) -> dict[str, object]:
+    """Of the server that speaks 2026-07-28, or more than that."""
+    return {"command": sys.executable, "args": ["-I", "-S", str(STATELESS_STAGE), *options], **settings}
 
 
 @contextmanager
