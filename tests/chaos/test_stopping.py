@@ -192,10 +192,10 @@ PLANTED = {
     "hearing a child": """
         from app.core.session import Session
         deliver = Session.deliver
-        def bug(self, message, now):
+        def bug(self, message, *rest):
             if getattr(message, "method", "") == "notifications/tools/list_changed":
                 raise RuntimeError("planted")
-            return deliver(self, message, now)
+            return deliver(self, message, *rest)
         Session.deliver = bug
     """,
     "answering a client": """
