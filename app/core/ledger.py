@@ -49,7 +49,7 @@ def failed(call: Call, fault: GatewayFault, server: str) -> Failure:
 
 
 def cancelled(call: Call, server: str) -> Failure:
-    """For a client that takes nothing but an answer."""
+    """The last word on a response to a POST."""
     return failed(call, Cancelled("cancelled by the client", executed="unknown"), server)
 
 

@@ -63,6 +63,10 @@ class Outlets:
         del self._posts[stream]
         return True
 
+    def is_post(self, stream: StreamId) -> bool:
+        """Whether the stream is the answer to one POST, which ends with it."""
+        return stream in self._posts
+
     def can_stream(self, stream: StreamId) -> bool:
         post = self._posts.get(stream)
         return stream in self._listeners if post is None else post.can_stream

@@ -234,10 +234,9 @@ class Session:
         return []
 
     def _unanswer(self, call: Call) -> list[Effect]:
-        """A cancelled request gets no answer, unless its client takes nothing but an answer."""
-        if self.outlets.can_stream(call.stream):
-            return self._settle(call.stream)
-        return self._answer(call, cancelled(call, self._server))
+        """A cancelled request gets no answer, but the response to its POST needs a last word: without one, clients
+        that resume broken streams come back for it again and again."""
+        return self._answer(call, cancelled(call, self._server)) if self.outlets.is_post(call.stream) else []
 
     def _answered(self, reply: Reply, now: float) -> list[Effect]:
         if reply.id is None or (ask := self._asks.get(reply.id)) is None or ask.stream is None:

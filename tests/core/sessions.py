@@ -5,11 +5,15 @@ from msgspec import Raw
 from app.core.deadlines import Deadlines
 from app.core.effects import Effect, ToUpstream
 from app.core.session import Session
-from app.protocol.jsonrpc import Request, payload
+from app.protocol.faults import Cancelled
+from app.protocol.jsonrpc import Request, failure, payload
 
 LIMITS = Deadlines(start=10, request=60, max_request=600, stream_after=0.25, shutdown_grace=5)
 GREETING = payload({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}, "roots": {}}})
 GREETED = payload({"protocolVersion": "2025-11-25", "capabilities": {}})
+
+CANCELLED = failure(1, Cancelled("cancelled by the client", executed="unknown"))
+"""The last word on a call that its client knows as 1."""
 
 
 def raw(text: str) -> Raw:

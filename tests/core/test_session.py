@@ -6,7 +6,7 @@ from app.core.effects import BeginStream, Doubt, EndStream, ToClient, ToUpstream
 from app.core.session import Session
 from app.protocol import methods
 from app.protocol.jsonrpc import Failure, Notification, Request, Result
-from tests.core.sessions import GREETING, ask, call, never, ours, raw
+from tests.core.sessions import CANCELLED, GREETING, ask, call, never, ours, raw
 
 
 def test_a_reply_ends_the_stream_of_the_call_it_answers(session: Session) -> None:
@@ -63,13 +63,14 @@ def test_cancelling_an_id_that_is_in_flight_twice_cancels_the_newest(session: Se
     ask(session, call(1), 3)
     note = Notification(methods.CANCELLED, raw('{"requestId":1,"reason":"x"}'))
     told = Notification(methods.CANCELLED, raw('{"requestId":102,"reason":"x"}'))
-    assert session.tell(note, 0.1) == [ToUpstream(told), EndStream(3)]
+    assert session.tell(note, 0.1) == [ToUpstream(told), ToClient(3, CANCELLED), EndStream(3)]
     assert session.deliver(Result(102, raw("{}")), 0.2) == []
     assert session.deliver(Result(101, raw("{}")), 0.2) == [ToClient(2, Result(1, raw("{}"))), EndStream(2)]
 
 
-def test_a_cancelled_call_of_a_client_that_takes_json_only_gets_a_last_word(session: Session) -> None:
-    ask(session, call(1), 2, can_stream=False)
+@pytest.mark.parametrize("can_stream", [True, False])
+def test_the_response_to_a_cancelled_call_ends_with_a_last_word(session: Session, can_stream: bool) -> None:
+    ask(session, call(1), 2, can_stream=can_stream)
     effects = session.tell(Notification(methods.CANCELLED, raw('{"requestId":1}')), 0.1)
     match effects:
         case [ToUpstream(), ToClient(2, Failure(1, error)), EndStream(2)]:

@@ -11,7 +11,7 @@ from app.core.session import Session
 from app.protocol import methods
 from app.protocol.faults import InvalidRequest, Overloaded
 from app.protocol.jsonrpc import Message, Notification, Request, Result
-from tests.core.sessions import GREETED, GREETING, LIMITS, ask, call, ours, post, raw
+from tests.core.sessions import CANCELLED, GREETED, GREETING, LIMITS, ask, call, ours, post, raw
 
 
 def test_a_batch_ends_its_stream_with_its_last_answer(session: Session) -> None:
@@ -81,7 +81,7 @@ def test_a_batch_that_cancels_its_first_member_still_answers_the_others(session:
     post(session, 2)
     batch: list[Message] = [call(1), Notification(methods.CANCELLED, raw('{"requestId":1}')), call(2)]
     told = Notification(methods.CANCELLED, raw('{"requestId":101}'))
-    assert session.ask_all(batch, 2, 0) == [ours(101), ToUpstream(told), ours(102)]
+    assert session.ask_all(batch, 2, 0) == [ours(101), ToUpstream(told), ToClient(2, CANCELLED), ours(102)]
     assert session.deliver(Result(102, raw("{}")), 1) == [ToClient(2, Result(2, raw("{}"))), EndStream(2)]
 
 

@@ -13,7 +13,7 @@ from app.protocol import methods
 from app.protocol.faults import Exited, InvalidRequest, Overloaded
 from app.protocol.jsonrpc import Failure, Notification, Request, Result, payload
 from app.protocol.revisions import NEWEST_HANDSHAKE
-from tests.core.sessions import GREETED, GREETING, LIMITS, ask, call, never, ours, raw
+from tests.core.sessions import CANCELLED, GREETED, GREETING, LIMITS, ask, call, never, ours, raw
 
 
 def test_initialize_goes_to_the_server_as_it_is_and_its_answer_comes_back_as_it_is(new: Session) -> None:
@@ -112,7 +112,10 @@ def test_shutdown_before_the_server_has_answered_initialize_is_refused(new: Sess
 def test_what_was_held_and_cancelled_is_never_sent(new: Session) -> None:
     ask(new, Request(0, "initialize", GREETING), 1)
     ask(new, call(1), 2)
-    assert new.tell(Notification(methods.CANCELLED, raw('{"requestId":1}')), 0.1) == [EndStream(2)]
+    assert new.tell(Notification(methods.CANCELLED, raw('{"requestId":1}')), 0.1) == [
+        ToClient(2, CANCELLED),
+        EndStream(2),
+    ]
     assert new.deliver(Result(100, GREETED), 1) == [ToClient(1, Result(0, GREETED)), EndStream(1)]
 
 

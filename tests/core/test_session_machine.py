@@ -139,11 +139,11 @@ class SessionMachine(RuleBasedStateMachine):
         self.perform(effects)
 
     def expect_cancelled(self, ident: RequestId) -> bool:
-        """The newest of that id has had its last word, unless its client can hear nothing but an answer."""
+        """The newest of that id gets its last word, unless its stream outlives it."""
         for owed in reversed(self.books.open()):
             if same(owed.id, ident) and owed.method != "initialize" and not owed.is_cancelled:
                 owed.is_cancelled = True
-                owed.is_settled = self.books.streams[owed.stream].can_stream
+                owed.is_settled = not self.books.streams[owed.stream].is_post
                 return True
         return False
 

@@ -181,10 +181,10 @@ class SharingMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(number=PICKS, ident=IDS)
     def cancels(self, number: int, ident: RequestId) -> None:
+        """It gets a last word, as every call does."""
         party = self.pick(self.open, number)
         for nonce, owed in reversed(self.owed.items()):
             if (owed.party, owed.id, type(owed.id), owed.is_over) == (party, ident, type(ident), False):
-                owed.is_over = True
                 if owed.uri is not None and self.subscription(owed.uri) == nonce:
                     self.wanted[owed.uri].discard(party)
                 break

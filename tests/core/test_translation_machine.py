@@ -16,8 +16,9 @@ from app.core.probing import Outcome, ToSession
 from app.core.session import Session
 from app.core.translation import Translation
 from app.protocol import methods, stateless
+from app.protocol.faults import Cancelled
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, payload
-from tests.core.translations import DISCOVERED, PATIENCE, REFUSED, acknowledged, read, tagged
+from tests.core.translations import DISCOVERED, PATIENCE, REFUSED, acknowledged, failed, read, tagged
 
 IDS = st.sampled_from([1, "1", 2])
 URIS = st.sampled_from(["a", "b", "c"])
@@ -34,6 +35,8 @@ class Owed:
     id: RequestId
     method: str
     is_over: bool = False
+    is_cancelled: bool = False
+    """The session may still say so, once, and nothing else."""
 
 
 @dataclass
@@ -196,6 +199,10 @@ class TranslationMachine(RuleBasedStateMachine):
 
     def client_is_answered(self, stream: int, reply: Result | Failure) -> None:
         nonce, owed = next((nonce, owed) for nonce, owed in self.owed.items() if owed.stream == stream)
+        if owed.is_cancelled:
+            assert failed(reply) == (owed.id, Cancelled.code)
+            owed.is_cancelled = False
+            return
         assert not owed.is_over
         assert (owed.id, type(owed.id)) == (reply.id, type(reply.id))
         if isinstance(reply, Result):
@@ -241,10 +248,7 @@ class TranslationMachine(RuleBasedStateMachine):
 
     @rule(ident=IDS)
     def cancels(self, ident: RequestId) -> None:
-        for owed in reversed(self.owed.values()):
-            if (owed.id, type(owed.id), owed.is_over) == (ident, type(ident), False):
-                owed.is_over = True
-                break
+        """It gets a last word, as every call does."""
         self.perform(self.session.tell(Notification(methods.CANCELLED, payload({"requestId": ident})), self.now))
 
     @property
