@@ -6,28 +6,22 @@ import time
 from dataclasses import asdict, dataclass, field
 
 import click
-from msgspec import Raw
+from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
 from app.asgi import gateway_settings
 from app.config import Config
-from app.gateway.settings import UpstreamSettings
-from app.protocol.faults import ClientFault, GatewayFault, Unavailable, UnknownMethod
-from app.protocol.jsonrpc import (
-    Failure,
-    Message,
-    Notification,
-    Request,
-    Result,
-    failure,
-    line,
-    payload,
-    read_all,
-    result,
-)
-from app.protocol.methods import PING, error_code
-from app.protocol.revisions import NEWEST_HANDSHAKE
-from app.upstreams.child import Child, Exit, start
+from app.core.eras import Eras
+from app.core.parties import Party
+from app.gateway.common import CommonChild
+from app.gateway.settings import GatewaySettings, UpstreamSettings
+from app.gateway.tasks import Tasks
+from app.protocol.faults import GatewayFault, SpokeNonsense, Unavailable, UnknownMethod
+from app.protocol.jsonrpc import Failure, Message, Request, Result, payload
+from app.protocol.methods import error_code
+from app.protocol.revisions import MODERN
+from app.protocol.stateless import SERVER_INFO_KEY, Envelope, with_envelope
+from app.telemetry.logs import printable
 
 AT_ONCE = 4
 PAGES_MAX = 100
@@ -58,7 +52,7 @@ class Report:
 
 def check(config: Config, *, as_json: bool) -> int:
     """Print what each server offers; 1 if one failed."""
-    reports = asyncio.run(_check_all(gateway_settings(config).upstreams))
+    reports = asyncio.run(_check_all(gateway_settings(config)))
     if as_json:
         click.echo(json.dumps({"servers": [asdict(report) for report in reports]}, ensure_ascii=False, indent=2))
     else:
@@ -67,58 +61,58 @@ def check(config: Config, *, as_json: bool) -> int:
     return 0 if all(report.ok for report in reports) else 1
 
 
-async def _check_all(upstreams: tuple[UpstreamSettings, ...]) -> list[Report]:
+async def _check_all(settings: GatewaySettings) -> list[Report]:
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(upstream: UpstreamSettings) -> Report:
         async with places:
-            return await _check(upstream)
+            return await _check(upstream, settings.version)
 
-    return list(await asyncio.gather(*map(one, upstreams)))
+    return list(await asyncio.gather(*map(one, settings.upstreams)))
 
 
-async def _check(upstream: UpstreamSettings) -> Report:
-    report, talk = Report(upstream.name), _Talk()
+async def _check(upstream: UpstreamSettings, version: str) -> Report:
+    report, tasks, asker = Report(upstream.name), Tasks(), _Asker()
     began = time.monotonic()
-    child: Child | None = None
+    eras = Eras(upstream.era)
+    child = CommonChild(upstream, tasks, version, eras, modern_client=False, on_lost=asker.on_lost)
+    asker.begin(child)
     try:
         async with asyncio.timeout(upstream.deadlines.start):
-            child = await start(upstream.name, upstream.command, upstream.limits, talk)
-            talk.begin(child)
-            await _ask_all(report, talk)
+            await _ask_all(report, asker)
         report.ok = True
     except TimeoutError:
         report.reason, report.error = "start_timed_out", f"no answer within {upstream.deadlines.start:g} s"
     except GatewayFault as fault:
         report.reason, report.error = fault.reason, fault.message
     report.seconds = round(time.monotonic() - began, 3)
-    if child is not None:
-        await child.stop()
-        report.stderr = [] if report.ok else child.stderr.tail()
+    report.stderr = [] if report.ok else child.stderr_tail()
+    child.close()
+    await tasks.finish()
     return report
 
 
-async def _ask_all(report: Report, talk: "_Talk") -> None:
-    params: dict[str, object] = {
-        "protocolVersion": NEWEST_HANDSHAKE.date,
-        "capabilities": {},
-        "clientInfo": {"name": "viaduct-check", "version": "1"},
-    }
-    greeted = await talk.ask("initialize", params)
-    report.version, report.info = str(greeted.get("protocolVersion", "")), greeted.get("serverInfo")
-    talk.say(Notification("notifications/initialized"))
-    capabilities = greeted.get("capabilities")
+async def _ask_all(report: Report, asker: "_Asker") -> None:
+    child = await asker.child()
+    said = _object(child.greeted)
+    if child.is_modern:
+        report.version = MODERN.date
+        meta = said.get("_meta")
+        report.info = meta.get(SERVER_INFO_KEY) if isinstance(meta, dict) else None
+    else:
+        report.version, report.info = str(said.get("protocolVersion", "")), said.get("serverInfo")
+    capabilities = said.get("capabilities")
     for name, method, capability in _LISTS:
         if isinstance(capabilities, dict) and capability in capabilities:
-            report.offers[name] = await _all_pages(talk, method, "resourceTemplates" if name == "templates" else name)
+            report.offers[name] = await _all_pages(asker, method, "resourceTemplates" if name == "templates" else name)
 
 
-async def _all_pages(talk: "_Talk", method: str, key: str) -> list[str]:
+async def _all_pages(asker: "_Asker", method: str, key: str) -> list[str]:
     names: list[str] = []
     params: dict[str, object] = {}
     for _ in range(PAGES_MAX):
         try:
-            page = await talk.ask(method, params)
+            page = await asker.ask(method, params)
         except UnknownMethod:
             break
         items = page.get(key)
@@ -131,84 +125,84 @@ async def _all_pages(talk: "_Talk", method: str, key: str) -> list[str]:
     return names
 
 
-class _Talk:
-    """One question of ours at a time, and its answer. The server's own are answered too: some wait for that."""
+class _Asker:
+    """Uses the child as a session would: one question of ours at a time, and its answer."""
 
     def __init__(self) -> None:
-        self._child: Child | None = None
-        self._early: list[Message] = []
-        self._count = 0
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._answer: asyncio.Future[Raw] | None = None
-        self._exit: Exit | None = None
+        self._fault: GatewayFault | None = None
+        self._ident = 0
+        self._child: CommonChild
+        self._party: Party
 
-    def begin(self, child: Child) -> None:
-        """What it asked before we had it is answered now."""
+    def begin(self, child: CommonChild) -> None:
         self._child = child
-        for message in self._early:
-            self.say(message)
+        self._party = child.join(self)
 
-    def say(self, message: Message) -> None:
-        if self._child is None:
-            self._early.append(message)
-        else:
-            self._child.write(line(message))
+    async def child(self) -> CommonChild:
+        """Once it can be asked."""
+        await self._ready
+        return self._child
 
     async def ask(self, method: str, params: dict[str, object]) -> dict[str, object]:
-        self._count += 1
+        if self._fault is not None:
+            raise self._fault
         self._answer = asyncio.get_running_loop().create_future()
-        if self._exit is not None:
-            self.on_exit(self._exit)
-        self.say(Request(self._count, method, payload(params)))
-        return _objects.decode(await self._answer)
+        self._ident = next(self._child.mint)
+        said = payload(params)
+        if self._child.is_modern:
+            said = with_envelope(said, Envelope(MODERN.date, {}))
+        self._child.submit(self._party, Request(self._ident, method, said))
+        return _object(await self._answer)
 
-    def on_line(self, text: bytes) -> None:
-        try:
-            messages = read_all(text)
-        except ClientFault:
-            return
-        for message in messages if isinstance(messages, list) else [messages]:
-            self._heard(message)
+    # As a member of the child's.
 
-    def on_oversize(self) -> None:
-        self._fail(Unavailable("a line was longer than limits.line", reason="spoke_nonsense"))
+    def ready(self) -> None:
+        if not self._ready.done():
+            self._ready.set_result(None)
 
-    def on_exit(self, exit: Exit) -> None:  # noqa: A002 - the field's word
-        self._exit = exit
-        self._fail(Unavailable(f"the server ended: {exit.describe()}", reason="exited_before_ready"))
-
-    def _heard(self, message: Message) -> None:
+    def deliver(self, message: Message) -> None:
         match message:
-            case Request() if message.method == PING:
-                self.say(result(message.id, {}))
-            case Request():
-                self.say(failure(message.id, UnknownMethod("only a ping is answered here", reason="checking")))
-            case Notification():
-                pass
-            case Result() | Failure():
-                self._answered(message)
-
-    def _answered(self, message: Result | Failure) -> None:
-        if self._answer is None or self._answer.done():
-            return
-        match message:
-            case Result() if message.id == self._count:
+            case Result() if message.id == self._ident and self._answer is not None and not self._answer.done():
                 self._answer.set_result(message.result)
-            case Failure() if message.id == self._count and error_code(message.error) == UnknownMethod.code:
-                self._fail(UnknownMethod("the server does not know this method"))
-            case Failure() if message.id == self._count:
-                self._fail(Unavailable(f"the server answered with an error: {bytes(message.error).decode()}"))
+            case Failure() if message.id == self._ident and error_code(message.error) == UnknownMethod.code:
+                self.lost(UnknownMethod("the server does not know this method"), is_final=False)
+            case Failure() if message.id == self._ident:
+                error = bytes(message.error).decode()
+                self.lost(Unavailable(f"the server answered with an error: {error}"), is_final=False)
             case _:
                 pass
 
-    def _fail(self, fault: GatewayFault) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(fault)
+    def lost(self, fault: GatewayFault, *, is_final: bool = True) -> None:
+        if is_final:
+            self._fault = fault
+        for future in (self._ready, self._answer):
+            if future is not None and not future.done():
+                future.set_exception(fault)
+
+    def on_lost(self) -> None:
+        """Told as a member too."""
+
+
+def _object(said: Raw | None) -> dict[str, object]:
+    """
+    Raises:
+        SpokeNonsense: what should be an object is none.
+    """
+    try:
+        return _objects.decode(said or b"null")
+    except DecodeError as wrong:
+        raise SpokeNonsense("the server answered with what is no object") from wrong
 
 
 def _text(report: Report) -> str:
     if not report.ok:
         tail = "".join(f"\n      {text}" for text in report.stderr)
-        return f"FAILED  {report.server}  {report.error}{tail}"
+        return f"FAILED  {report.server}  {printable(report.error)}{tail}"
     offers = ", ".join(f"{len(names)} {kind}" for kind, names in report.offers.items()) or "nothing"
-    names = "".join(f"\n      {kind}: {', '.join(names)}" for kind, names in report.offers.items() if names)
-    return f"ok      {report.server}  {report.seconds:.2f} s, revision {report.version}, offers {offers}{names}"
+    names = "".join(
+        f"\n      {kind}: {', '.join(map(printable, names))}" for kind, names in report.offers.items() if names
+    )
+    revision = printable(report.version)
+    return f"ok      {report.server}  {report.seconds:.2f} s, revision {revision}, offers {offers}{names}"

@@ -125,6 +125,10 @@ class CommonChild:
         if self.machine is not None:
             self._perform(self.machine.leave(party))
 
+    def stderr_tail(self) -> list[str]:
+        """The last lines of its stderr."""
+        return self._link.stderr_tail()
+
     def close(self) -> None:
         self._is_over = True
         self._disarm()

@@ -74,6 +74,9 @@ class Link:
             self.write(ping)
             self._arm()
 
+    def stderr_tail(self) -> list[str]:
+        return [] if self._child is None else self._child.stderr.tail()
+
     def overdue(self) -> None:
         """The child did not answer `initialize` in time."""
         self.fail(self._not_ready("the server did not answer initialize in time", "start_timed_out"))

@@ -94,8 +94,8 @@ class _Json(_Line):
 class _Text(_Line):
     def format(self, record: logging.LogRecord) -> str:
         fields = self.fields(record)
-        head = f"{fields.pop('time')} {str(fields.pop('level')).upper():7} {_escaped(str(fields.pop('event')))}"
-        return " ".join([head, *(f"{_escaped(name)}={_shown(value)}" for name, value in fields.items())])
+        head = f"{fields.pop('time')} {str(fields.pop('level')).upper():7} {printable(str(fields.pop('event')))}"
+        return " ".join([head, *(f"{printable(name)}={_shown(value)}" for name, value in fields.items())])
 
 
 def _timestamp(record: logging.LogRecord) -> str:
@@ -147,11 +147,12 @@ def _without_secrets(text: str) -> str:
 
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    escaped = _escaped(text)
+    escaped = printable(text)
     if isinstance(value, str) and (not text or _NEEDS_QUOTES.search(escaped)):
         return '"' + escaped.replace('"', '\\"') + '"'
     return escaped
 
 
-def _escaped(text: str) -> str:
+def printable(text: str) -> str:
+    """The text with whatever a terminal would obey, or a reader not see, written out."""
     return _UNSAFE.sub(lambda found: found.group().encode("unicode_escape").decode(), text)

@@ -5,7 +5,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.viaduct import WEATHER, viaduct
+
+ROOT = Path(__file__).resolve().parents[2]
 
 PAGED = """
 import json, sys
@@ -115,3 +119,32 @@ def test_a_server_that_asks_is_answered(tmp_path: Path) -> None:
     code, reports = checked(tmp_path, asking=python(ASKING, startTimeout=10))
     assert reports["asking"]["offers"] == {"tools": ["[{}, -32601, -32601, {}]"]}
     assert code == 0
+
+
+@pytest.mark.parametrize("listed", ["None", '"tools"', "[]", "7"])
+def test_a_server_whose_answer_is_no_object_fails_and_the_others_are_checked_all_the_same(
+    tmp_path: Path, listed: str
+) -> None:
+    odd = PAGED.replace('"result": result', f'"result": {listed} if "tools/list" in line else result')
+    code, reports = checked(
+        tmp_path, odd=python(odd.replace("{null", "{None").replace(": null", ": None")), paged=python(PAGED)
+    )
+    assert code == 1
+    assert (reports["odd"]["reason"], reports["paged"]["ok"]) == ("spoke_nonsense", True)
+
+
+def test_what_a_server_calls_its_tools_does_not_command_the_terminal(tmp_path: Path) -> None:
+    done = viaduct("check", config(tmp_path, loud=python(PAGED.replace('"c"', r'"\x1b[2Jgone\n"'))))
+    assert "\x1b" not in done.stdout
+    assert r"\x1b[2Jgone\n" in done.stdout
+
+
+def test_a_stateless_server_says_what_it_offers(tmp_path: Path) -> None:
+    stateless = {"command": sys.executable, "args": ["-m", "tests.conformance.fixtures.modern"], "cwd": str(ROOT)}
+    code, reports = checked(tmp_path, stateless=stateless)
+    assert code == 0
+    assert (reports["stateless"]["version"], reports["stateless"]["info"]["name"]) == (
+        "2026-07-28",
+        "conformance-fixture",
+    )
+    assert "test_simple_text" in reports["stateless"]["offers"]["tools"]
