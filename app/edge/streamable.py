@@ -183,6 +183,8 @@ class _Post:
             raise InvalidRequest("initialize must not be part of a batch")
         if not self.settings.takes_sessionless:
             raise InvalidRequest("Mcp-Session-Id is missing; send initialize without one to open a session")
+        if isinstance(message, Request) and message.method == methods.SHUTDOWN:
+            raise InvalidRequest("shutdown ends a session, and without an Mcp-Session-Id there is none of yours")
         if isinstance(message, list) and named is not None and not named.batches:
             raise InvalidRequest(f"{named.date} has no batches; send one message in each POST")
         return self._gateway.implicit(self._upstream, owner, None if named is None else named.date)
