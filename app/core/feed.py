@@ -72,12 +72,13 @@ class Feed:
             del self._waiting[ident]
         return [*(ToSession(result(ident, {})) for ident in (*waited, request.id)), *self._renew()]
 
-    def cancel(self, ident: RequestId) -> list[Outcome]:
-        """The client does not want to be subscribed after all, if that is what it wanted."""
-        if self._waiting.pop(ident, None) is None:
-            return []
-        self._drop_unwanted()
-        return self._renew()
+    def cancel(self, ident: RequestId) -> None:
+        """The client does not want to be subscribed after all, if that is what it wanted.
+
+        The stream that it waits for is being opened, or is not yet; what follows it will be without the resource.
+        """
+        if self._waiting.pop(ident, None) is not None:
+            self._drop_unwanted()
 
     # The child.
 
@@ -121,10 +122,9 @@ class Feed:
         heard = self._heard
         if heard is None or stateless.subscription_id(notification) != heard.id:
             return []
-        if notification.method == methods.RESOURCE_UPDATED:
-            uri = methods.resource_uri(notification.params)
-            if uri in heard.filter.uris and uri not in self._uris:
-                return []
+        uri = methods.resource_uri(notification.params)
+        if uri in heard.filter.uris and uri not in self._uris:
+            return []
         params = stateless.with_meta(notification.params, stateless.SUBSCRIPTION_KEY, None)
         return [ToSession(Notification(notification.method, params))]
 

@@ -56,10 +56,9 @@ class Rounds:
         self._calls[request.id] = self._rounds[request.id] = _Call(request, pause, request.id)
         return [ToChild(Request(request.id, request.method, stateless.with_envelope(request.params, carried)))]
 
-    def cancel(self, notification: Notification) -> list[Outcome]:
+    def cancel(self, ident: RequestId, notification: Notification) -> list[Outcome]:
         """The child hears of it where it is working on the call, and the client is asked no more."""
-        ident = methods.cancelled_id(notification)
-        call = None if ident is None else self._calls.get(ident)
+        call = self._calls.get(ident)
         if call is None:
             return []
         told = [] if call.round is None else [ToChild(methods.with_field(notification, "requestId", call.round))]

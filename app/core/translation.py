@@ -49,7 +49,7 @@ class Translation:
         self._patience = patience
         self._probing = Probing(mint, begins, patience.discover, falls_back=falls_back)
         self._rounds = Rounds(mint, patience, elicitation_id)
-        self._offer = Offer()
+        self._offer: Offer
         self._carried: stateless.Envelope
         self._feed: Feed
 
@@ -177,8 +177,10 @@ class Translation:
                 return self._feed.open()
             case methods.CANCELLED:
                 ident = methods.cancelled_id(notification)
-                told = [] if ident is None else self._feed.cancel(ident)
-                return [*told, *self._rounds.cancel(notification)]
+                if ident is None:
+                    return []
+                self._feed.cancel(ident)
+                return self._rounds.cancel(ident, notification)
             case methods.ROOTS_CHANGED | methods.PROGRESS | methods.EXIT:
                 return []
             case _:

@@ -147,9 +147,6 @@ def test_a_log_level_is_sent_with_every_request_once_it_was_set() -> None:
         ToSession(Result(11, raw("{}")))
     ]
     assert translation.submit(Request(12, "tools/list"), 0) == [enveloped(12, "tools/list", None, "error")]
-    assert read(enveloped(12, "tools/list", None, "error").message.params)["_meta"][  # type: ignore[union-attr]
-        "io.modelcontextprotocol/logLevel"
-    ] == ("error")
 
 
 @pytest.mark.parametrize("params", [{"level": "loud"}, {"level": 7}, {}])
@@ -338,6 +335,8 @@ def test_a_question_lets_the_pauses_begin_anew() -> None:
     translation.receive(asking(102, {"a": ROOTS}), 1)
     translation.submit(Result(103, raw("{}")), 1)
     assert translation.receive(asking(104, {}, "s"), 1) == [retry(105, {}, "s")]
+    assert translation.receive(asking(105, {}, "s"), 1) == []
+    assert translation.due == 1.1
 
 
 # Cancelling.

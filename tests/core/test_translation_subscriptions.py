@@ -344,6 +344,15 @@ def test_a_stream_that_cannot_be_renewed_without_a_resource_goes_on_with_it_unti
     assert translation.receive(acknowledged(104, CHANGES), 2) == [unlistened(102)]
 
 
+def test_who_comes_back_while_the_old_stream_goes_on_hears_of_the_resource_again() -> None:
+    translation = subscribed("a")
+    translation.submit(unsubscribe(20, "a"), 0)
+    translation.receive(Failure(103, REFUSED), 1)
+    assert translation.submit(subscribe(21, "a"), 1) == [okay(21)]
+    assert translation.receive(update(102, "a"), 1) != []
+    assert translation.due == FOREVER
+
+
 def test_a_listen_carries_the_client_and_no_log_level() -> None:
     translation = modern()
     translation.submit(Request(9, "logging/setLevel", payload({"level": "debug"})), 0)
