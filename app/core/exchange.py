@@ -7,13 +7,16 @@ Here the child is of the same era: request and answer are passed on, and nothing
 
 from collections.abc import Callable, Iterator
 
-from msgspec import Raw
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
 
 from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.protocol import discovery, methods, stateless
-from app.protocol.faults import Executed, GatewayFault, ShuttingDown, TimedOut
-from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, Result, failure
+from app.protocol.discovery import Filter
+from app.protocol.faults import Executed, GatewayFault, InvalidRequest, ShuttingDown, TimedOut
+from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure
+from app.protocol.progress import under_token
 from app.protocol.revisions import SERVED
 
 
@@ -26,30 +29,31 @@ class Exchange:
         self.due = FOREVER
         """No later than this, `tick` has something to do."""
         self.is_over = False
-        self.is_owed = False
-        """Whether the server has the request, and has not answered it: it may still say something about it."""
         self._request = request
         self._deadlines = deadlines
         self._mint = mint
         self._level = level
         self._server = server
         self._ident = 0
-        self._token = methods.progress_token(request)
+        self._is_running = False
+        """Whether the server has the request, and has not answered it."""
+        self._token: RequestId | None = None
+        """The client's, for progress."""
         self._stream: StreamId | None = None
         self._can_stream = False
         self._begin_at = self._quiet_at = self._max_at = FOREVER
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether the server may still say something about the request, which nobody else should hear."""
+        return self._is_running
 
     # The client.
 
     def begin(self, stream: StreamId, now: float, *, can_stream: bool) -> list[Effect]:
         """The client waits on `stream`; its request goes to the server."""
-        self._ident = next(self._mint)
-        self.is_owed = True
         self._wait_on(stream, now, can_stream=can_stream)
-        ours = Request(self._ident, self._request.method, self._params())
-        if self._token is not None:
-            ours = methods.with_progress_token(ours, self._ident)
-        return [*self._before(), ToUpstream(ours)]
+        return self._send()
 
     def gone(self, stream: StreamId) -> list[Effect]:
         """The client closed the response, which cancels (basic/patterns/cancellation: "Transport-Specific")."""
@@ -80,7 +84,7 @@ class Exchange:
             case Result() | Failure():
                 if message.id != self._ident:
                     return []
-                self.is_owed = False
+                self._is_running = False
                 return self._replied(message)
             case Notification():
                 return self._notified(message, now)
@@ -89,6 +93,7 @@ class Exchange:
 
     def lost(self, fault: GatewayFault) -> list[Effect]:
         """The server is gone, or never came."""
+        self._is_running = False
         return [] if self.is_over else self._refuse(fault)
 
     # Time.
@@ -108,12 +113,14 @@ class Exchange:
 
     # What the other kinds of exchange do otherwise.
 
+    def _send(self) -> list[Effect]:
+        self._ident = next(self._mint)
+        self._is_running = True
+        ours, self._token = under_token(Request(self._ident, self._request.method, self._params()), self._ident)
+        return [ToUpstream(ours)]
+
     def _params(self) -> Raw | None:
         return self._request.params
-
-    def _before(self) -> list[Effect]:
-        """What the server must be told before the request."""
-        return []
 
     def _replied(self, reply: Reply) -> list[Effect]:
         match reply:
@@ -128,6 +135,8 @@ class Exchange:
                 return self._progressed(notification, now)
             case methods.LOG_MESSAGE:
                 return self._logged(notification)
+            case methods.CANCELLED:
+                return []  # Servers cancel nothing but subscriptions (basic/patterns/cancellation).
             case _:
                 return self._say(notification)
 
@@ -150,10 +159,13 @@ class Exchange:
         return [ToClient(self._stream, notification)]
 
     def _progressed(self, notification: Notification, now: float) -> list[Effect]:
-        if self._token is None or methods.reported_token(notification) != self._ident:
+        """A retry may wait without a token for a call that reports under one."""
+        if methods.reported_token(notification) != self._ident:
             return []
         if self._quiet_at < FOREVER:
             self._quiet_at = now + self._deadlines.request
+        if self._token is None:
+            return []
         return self._say(methods.with_field(notification, "progressToken", self._token))
 
     def _logged(self, notification: Notification) -> list[Effect]:
@@ -175,14 +187,14 @@ class Exchange:
 
     def _expired(self, withdraw: Callable[[int], bool]) -> list[Effect]:
         unsent = not self._ident or withdraw(self._ident)
-        self.is_owed = self.is_owed and not unsent
+        self._is_running = not unsent
         method = self._request.method
         fault = TimedOut(f"no answer to {method!r} in time", executed="no" if unsent else "unknown")
         told: list[Effect] = [] if unsent else [*self._cancel("timed out at the gateway"), Doubt()]
         return [*told, *self._refuse(fault)]
 
     def _cancel(self, reason: str) -> list[Effect]:
-        return [ToUpstream(methods.cancellation(self._ident, reason))] if self._ident else []
+        return [ToUpstream(methods.cancellation(self._ident, reason))] if self._is_running else []
 
     def _end(self, reason: str) -> list[Effect]:
         self.is_over = True
@@ -193,8 +205,7 @@ class Exchange:
 class Waiting(Exchange):
     """A request that has no child yet: nothing of it was executed, whatever happens to it."""
 
-    def begin(self, stream: StreamId, now: float, *, can_stream: bool) -> list[Effect]:
-        self._wait_on(stream, now, can_stream=can_stream)
+    def _send(self) -> list[Effect]:
         return []
 
 
@@ -208,23 +219,37 @@ class Discovery(Exchange):
 
 
 class Subscription(Exchange):
-    """`subscriptions/listen` at a child of the same era: it has no deadline once it was acknowledged."""
+    """`subscriptions/listen` at a child of the same era: it has no deadline once it was acknowledged, and nothing is
+    said before (basic/patterns/subscriptions: "Acknowledgment")."""
+
+    def __init__(self, request: Request, deadlines: Deadlines, mint: Iterator[int], *, server: str = "") -> None:
+        super().__init__(request, deadlines, mint, server=server)
+        self._wanted = _wanted(request)
+        self._is_open = False
+        self._early: list[Notification] = []
+
+    def begin(self, stream: StreamId, now: float, *, can_stream: bool) -> list[Effect]:
+        if can_stream:
+            return super().begin(stream, now, can_stream=True)
+        self._stream = stream
+        sentence = "subscriptions/listen is answered in events; accept text/event-stream"
+        return self._refuse(InvalidRequest(sentence, reason="no_stream"))
 
     def close(self) -> list[Effect]:
-        if self.is_over:
-            return []
-        told = self._cancel("the gateway is shutting down")
-        return [*told, *self._graceful()]
+        if self.is_over or not self._is_open:
+            return super().close()
+        return [*self._cancel("the gateway is shutting down"), *self._graceful()]
 
     def lost(self, fault: GatewayFault) -> list[Effect]:
-        if self.is_over:
-            return []
-        return self._graceful() if self._max_at == FOREVER else self._refuse(fault)
+        if self.is_over or not self._is_open:
+            return super().lost(fault)
+        self._is_running = False
+        return self._graceful()
 
     def _replied(self, reply: Reply) -> list[Effect]:
         match reply:
             case Result():
-                return self._graceful()
+                return self._graceful(reply.result)
             case Failure():
                 return super()._replied(reply)
 
@@ -233,32 +258,76 @@ class Subscription(Exchange):
             case methods.CANCELLED:
                 return self._graceful()  # A result may follow, or not; we say both.
             case stateless.ACKNOWLEDGED:
-                self._quiet_at = self._max_at = FOREVER
-                self._set_due()
-            case methods.PROGRESS | methods.LOG_MESSAGE:
-                return super()._notified(notification, now)
+                return self._acknowledged(notification)
+            case methods.LOG_MESSAGE:
+                return []  # Never on such a stream (server/utilities/logging: "Per-request log level").
+            case methods.PROGRESS:
+                return self._progressed(notification, now)
             case _:
-                pass
-        return self._say(tagged(notification, self._request))
+                return self._announced(notification)
 
-    def _graceful(self) -> list[Effect]:
-        said = self._say(farewell(self._request)) if self._max_at == FOREVER else []
-        return [*said, *self._answer(ended(self._request))]
+    def _announced(self, notification: Notification) -> list[Effect]:
+        """Only what was asked for; an odd filter is for the server to judge."""
+        return self._say(notification) if self._wanted is None or is_among(notification, self._wanted) else []
+
+    def _acknowledged(self, notification: Notification) -> list[Effect]:
+        self._is_open = True
+        self._quiet_at = self._max_at = FOREVER
+        self._set_due()
+        early, self._early = self._early, []
+        return [effect for told in (notification, *early) for effect in self._say(told)]
+
+    def _say(self, notification: Notification) -> list[Effect]:
+        """As one of this subscription's ("Receiving Notifications")."""
+        if not self._is_open:
+            self._early = [*self._early, notification][-_EARLY_MAX:]
+            return []
+        params = stateless.with_meta(notification.params, stateless.SUBSCRIPTION_KEY, self._request.id)
+        return super()._say(Notification(notification.method, params))
+
+    def _graceful(self, result: Raw | None = None) -> list[Effect]:
+        """basic/patterns/subscriptions: "Graceful Closure"; what the client had opened is cancelled first."""
+        ident, said = self._request.id, list[Effect]()
+        if self._is_open:
+            said = self._say(methods.cancellation(ident, "the server ended the subscription"))
+        body = _ENDED if result is None or not stateless.is_object(result) else result
+        tagged = stateless.with_meta(body, stateless.SUBSCRIPTION_KEY, ident)
+        return [*said, *self._answer(Result(ident, tagged))]
+
+    def _end(self, reason: str) -> list[Effect]:
+        self._early = []
+        return super()._end(reason)
 
 
-def tagged(notification: Notification, listen: Request) -> Notification:
-    """As one of that subscription's (basic/patterns/subscriptions: "Receiving Notifications")."""
-    return Notification(
-        notification.method, stateless.with_meta(notification.params, stateless.SUBSCRIPTION_KEY, listen.id)
-    )
+_EARLY_MAX = 100
+_ENDED = stateless.completed(Raw(b"{}"), None, {})
 
 
-def farewell(listen: Request) -> Notification:
-    """We end the subscription (basic/patterns/cancellation: a server MUST say so)."""
-    return tagged(methods.cancellation(listen.id, "the server ended the subscription"), listen)
+class _Listen(Struct):
+    notifications: Filter
 
 
-def ended(listen: Request) -> Result:
-    """basic/patterns/subscriptions: "Graceful Closure"."""
-    body = stateless.completed(Raw(b"{}"), None, {})
-    return Result(listen.id, stateless.with_meta(body, stateless.SUBSCRIPTION_KEY, listen.id))
+_listens = Decoder(_Listen)
+
+
+def _wanted(listen: Request) -> Filter | None:
+    """What the client wants to hear of; None where that is not readable."""
+    try:
+        return _listens.decode(listen.params or b"{}").notifications
+    except DecodeError:
+        return None
+
+
+def is_among(notification: Notification, told: Filter) -> bool:
+    """Whether it is of a kind that the filter has, or of one that no filter has a word for."""
+    match notification.method:
+        case methods.TOOLS_CHANGED:
+            return told.tools
+        case methods.PROMPTS_CHANGED:
+            return told.prompts
+        case methods.RESOURCES_CHANGED:
+            return told.resources
+        case methods.RESOURCE_UPDATED:
+            return bool(told.uris)  # Of such a resource or of a part of it.
+        case _:
+            return True

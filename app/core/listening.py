@@ -5,53 +5,28 @@ WAITING ──child ready──▶ SUBSCRIBING ──all answered, or in time─
 
 from collections.abc import Callable, Iterator
 
-from msgspec import DecodeError, Raw, Struct
-from msgspec.json import Decoder
+from msgspec import Raw
 
-from app.core.deadlines import FOREVER, Deadlines
-from app.core.effects import Effect, StreamId, ToUpstream
-from app.core.exchange import Exchange, ended, farewell, tagged
+from app.core.deadlines import Deadlines
+from app.core.effects import Effect, ToUpstream
+from app.core.exchange import Subscription, is_among
 from app.protocol import discovery, methods, stateless
 from app.protocol.discovery import Filter
-from app.protocol.faults import BadParams, GatewayFault
-from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId, Result, payload
+from app.protocol.faults import BadParams
+from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, payload
+
+_HEARD = frozenset({*methods.LIST_CHANGED, methods.RESOURCE_UPDATED})
 
 
-class _Asked(Struct):
-    notifications: Filter
-
-
-_asked = Decoder(_Asked)
-
-
-def wanted(listen: Request) -> Filter:
-    """The filter of the request.
-
-    Raises:
-        BadParams: it has none.
-    """
-    try:
-        return _asked.decode(listen.params or b"{}").notifications
-    except DecodeError as wrong:
-        raise BadParams(f"subscriptions/listen needs a notifications filter: {wrong}") from wrong
-
-
-class Listening(Exchange):
+class Listening(Subscription):
     def __init__(self, request: Request, deadlines: Deadlines, mint: Iterator[int], *, server: str = "") -> None:
         super().__init__(request, deadlines, mint, server=server)
-        self._wanted = wanted(request)
         self._honoured = Filter()
         self._subscribing: dict[RequestId, str] = {}
-        self._is_open = False
-        self._early: list[Notification] = []
-
-    def begin(self, stream: StreamId, now: float, *, can_stream: bool) -> list[Effect]:
-        self._wait_on(stream, now, can_stream=can_stream)
-        return []
 
     def ready(self, greeted: Raw) -> list[Effect]:
         """The child answered the handshake: what it can do is known now."""
-        if self.is_over:
+        if self.is_over or self._wanted is None:
             return []
         offered = discovery.offer(greeted)
         self._honoured = self._wanted & offered.changes
@@ -64,78 +39,59 @@ class Listening(Exchange):
             for ident, uri in self._subscribing.items()
         ]
 
-    def deliver(self, message: Message, now: float) -> list[Effect]:  # noqa: ARG002 - as every exchange's
+    def deliver(self, message: Message, now: float) -> list[Effect]:
         if self.is_over:
             return []
-        if isinstance(message, Notification):
-            return self._announced(message)
-        if isinstance(message, Reply) and message.id in self._subscribing:
-            return self._replied(message)
-        return []
-
-    def gone(self, stream: StreamId) -> list[Effect]:
-        if self.is_over or stream != self._stream:
-            return []
-        self._stream = None
-        return self._end("cancelled")
-
-    def lost(self, fault: GatewayFault) -> list[Effect]:
-        if self.is_over:
-            return []
-        return self._graceful() if self._is_open else self._refuse(fault)
-
-    def close(self) -> list[Effect]:
-        return [] if self.is_over else self._graceful()
+        match message:
+            case Notification():
+                return self._notified(message, now)
+            case Result() | Failure():
+                return self._subscribed(message)
+            case Request():
+                return []  # It holds no child, and is not who is asked.
 
     def tick(self, now: float, withdraw: Callable[[int], bool]) -> list[Effect]:
         """A child that does not answer all that it was asked is heard without the rest."""
-        if not self.is_over and self._subscribing and self._quiet_at <= now:
-            return self._open()
-        return super().tick(now, withdraw)
+        if self.is_over or not self._subscribing or self._quiet_at > now:
+            return super().tick(now, withdraw)
+        late = [ToUpstream(methods.cancellation(ident, "not answered in time")) for ident in self._subscribing]
+        return [*late, *self._open()]
 
-    def _replied(self, reply: Reply) -> list[Effect]:
+    def _send(self) -> list[Effect]:
+        """Nothing goes to a child of the handshake before it is ready."""
+        if self._wanted is not None:
+            return []
+        return self._refuse(BadParams("subscriptions/listen needs params.notifications, an object that says what of"))
+
+    def _subscribed(self, reply: Reply) -> list[Effect]:
         """A resource that the server would not watch is left out of what we acknowledge."""
-        uri = self._subscribing.pop(reply.id or 0)
+        uri = None if reply.id is None else self._subscribing.pop(reply.id, None)
+        if uri is None:
+            return []
         if isinstance(reply, Result):
             told = self._honoured
             self._honoured = Filter(told.tools, told.prompts, told.resources, (*told.uris, uri))
         return [] if self._subscribing else self._open()
 
     def _open(self) -> list[Effect]:
-        self._is_open = True
         self._subscribing.clear()
-        self._quiet_at = self._max_at = FOREVER
-        self._set_due()
-        said = Notification(stateless.ACKNOWLEDGED, payload({"notifications": self._honoured}))
-        early, self._early = self._early, []
-        return [effect for told in (said, *early) for effect in self._say(tagged(told, self._request))]
+        self._early = [told for told in self._early if self._hears(told)]
+        return self._acknowledged(Notification(stateless.ACKNOWLEDGED, payload({"notifications": self._honoured})))
 
-    def _announced(self, notification: Notification) -> list[Effect]:
-        if not self._is_open:
-            if self._may_pass(notification, self._wanted):
-                self._early.append(notification)
-                del self._early[:-_EARLY_MAX]
+    def _notified(self, notification: Notification, now: float) -> list[Effect]:  # noqa: ARG002 - as every exchange's
+        """Such a child knows nothing of subscriptions, and nothing else that it says is about one."""
+        if notification.method not in _HEARD or (self._is_open and not self._hears(notification)):
             return []
-        if not self._may_pass(notification, self._honoured):
-            return []
-        return self._say(tagged(notification, self._request))
+        return self._announced(notification)
 
-    def _may_pass(self, notification: Notification, told: Filter) -> bool:
-        match notification.method:
-            case methods.TOOLS_CHANGED:
-                return told.tools
-            case methods.PROMPTS_CHANGED:
-                return told.prompts
-            case methods.RESOURCES_CHANGED:
-                return told.resources
-            case methods.RESOURCE_UPDATED:
-                return bool(told.uris)  # Of a subscribed resource or a part of it: only those come here.
-            case _:
-                return False
+    def _hears(self, notification: Notification) -> bool:
+        """Whether we said so: of what, and of a resource that it is watched, or is not one that we left out."""
+        is_left_out = False
+        if notification.method == methods.RESOURCE_UPDATED and self._wanted is not None:
+            uri = methods.resource_uri(notification.params)
+            is_left_out = uri in self._wanted.uris and uri not in self._honoured.uris
+        return not is_left_out and is_among(notification, self._honoured)
 
-    def _graceful(self) -> list[Effect]:
-        said = self._say(farewell(self._request)) if self._is_open else []
-        return [*said, *self._answer(ended(self._request))]
-
-
-_EARLY_MAX = 100
+    def _end(self, reason: str) -> list[Effect]:
+        self._subscribing.clear()
+        return super()._end(reason)

@@ -251,6 +251,14 @@ def answers(request: Request) -> tuple[dict[str, Raw], str | None]:
     return said.responses, None if said.state is UNSET else said.state
 
 
+def is_object(value: Raw) -> bool:
+    try:
+        _fields.decode(value)
+    except DecodeError:
+        return False
+    return True
+
+
 def with_answers(params: Raw | None, responses: Mapping[str, Raw], state: str | None) -> Raw:
     """The parameters of a retry."""
     fields: dict[str, object] = dict(_fields.decode(params or b"{}"))
