@@ -79,23 +79,23 @@ class Probing:
         return self._discover(now) if self._begins == "modern" else self._greet(initialize)
 
     def receive(self, message: Message, now: float) -> list[Outcome]:
-        """What is no answer to either is what servers of the handshake may say before theirs."""
-        if not isinstance(message, Reply) or message.id is None or self.greeting is None:
+        """What is no answer servers of the handshake may say before theirs."""
+        if not isinstance(message, Reply):
             return [ToSession(message)]
+        if message.id is None or self.greeting is None:
+            return []
         if message.id == self.greeting.id and self._is_greeted:
             return self._answered(message, now)
         if message.id == self._discover_id:
             self._discover_id = None
             return self._told(message, self.greeting, now)
-        return [ToSession(message)]
+        return []
 
     def tick(self, now: float) -> list[Outcome]:
         if now < self.due or self.greeting is None:
             return []
         if self.discovered is not None:
             return self._decide(Phase.MODERN)
-        if self._refusal is not None:
-            return self._refuse(self._refusal)
         self.due = FOREVER
         silent = Unavailable("the server did not answer server/discover in time", reason="start_timed_out")
         return self._otherwise(failure(self.greeting.id, silent), self.greeting)
@@ -130,7 +130,7 @@ class Probing:
     def _told(self, reply: Reply, initialize: Request, now: float) -> list[Outcome]:
         """`server/discover` was answered. A late answer waits for that to the `initialize` that went out meanwhile."""
         if isinstance(reply, Result) and discovery.speaks_modern(reply.result):
-            self.discovered = reply.result
+            self.discovered, self.found = reply.result, Found(modern=True)
             is_waiting = self._is_greeted and self._refusal is None
             self.due = now + self._patience
             return [] if is_waiting else self._decide(Phase.MODERN)
@@ -149,8 +149,8 @@ class Probing:
 
     def _decide(self, phase: Phase) -> list[Outcome]:
         self.phase, self.due = phase, FOREVER
-        if phase is Phase.MODERN:
-            self.found = Found(legacy=None if self._refusal is None else False, modern=True)
+        if self._refusal is not None:
+            self.found = Found(legacy=False, modern=True)
         return []
 
     def _refuse(self, refusal: Failure) -> list[Outcome]:

@@ -119,10 +119,20 @@ def test_where_nothing_else_is_to_be_tried_the_error_goes_out_at_once() -> None:
 def test_what_a_child_says_before_it_answers_reaches_the_session_and_so_does_the_answer_the_child() -> None:
     translation = new("legacy")
     translation.submit(INITIALIZE, 0)
+    assert translation.due == FOREVER
     log, ping, pong = Notification("notifications/message"), Request(7, "ping"), Result(7, raw("{}"))
     assert translation.receive(log, 0) == [ToSession(log)]
     assert translation.receive(ping, 0) == [ToSession(ping)]
     assert translation.submit(pong, 0) == [ToChild(pong)]
+
+
+def test_an_answer_to_nothing_decides_nothing() -> None:
+    translation = new("modern")
+    translation.submit(INITIALIZE, 0)
+    strange: list[Message] = [Result(1, raw("{}")), Result(55, payload(DISCOVERED)), Failure(None, REFUSED)]
+    assert [translation.receive(reply, 1) for reply in strange] == [[], [], []]
+    assert translation.greeting == INITIALIZE
+    assert translation.due == 5
 
 
 # Discover goes first.
@@ -191,6 +201,7 @@ def test_a_child_that_is_slow_to_start_answers_both_and_initialize_decides() -> 
     reply = Result(1, raw('{"protocolVersion":"2025-06-18"}'))
     assert translation.receive(reply, 20) == [ToSession(reply)]
     assert translation.is_plain
+    assert translation.found == Found(legacy=True, modern=True)
 
 
 def test_a_modern_child_that_is_slow_to_start_answers_both_one_of_them_with_an_error() -> None:
