@@ -31,7 +31,8 @@ class Exchanges:
         self._pool_of = pool_of
         self._sealer = Sealer()
         self._all: set[LiveExchange] = set()
-        self._parked: dict[str, LiveExchange] = {}
+        self._parked: dict[str, tuple[LiveExchange, int]] = {}
+        """With the round of questions that each waits for the answers to."""
 
     @property
     def is_busy(self) -> bool:
@@ -61,7 +62,7 @@ class Exchanges:
         _answers, state = stateless.answers(request)
         sealed = None if state is None else self._sealer.unseal(state, _bound_to(owner, upstream.name, request))
         if sealed is not None:
-            parked = self._found(sealed)
+            parked = self._found(sealed, upstream.name)
             if parked is not None:
                 return parked, parked.resume(
                     request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream
@@ -86,19 +87,20 @@ class Exchanges:
         for live in list(self._all):
             live.close()
 
-    def _found(self, sealed: Sealed) -> LiveExchange | None:
-        """None where nothing was parked, and the retry begins anew.
+    def _found(self, sealed: Sealed, server: str) -> LiveExchange | None:
+        """None where nothing was parked, and the retry begins anew. Found once, it is parked no more.
 
         Raises:
-            BadParams: it is too late.
+            BadParams: it is too late, or another retry was earlier.
         """
         if sealed.expires_at < time.time():
-            raise state_unknown()
+            raise state_unknown(server)
         if sealed.round == 0:
             return None
-        parked = self._parked.get(sealed.exchange)
-        if parked is None:
-            raise state_unknown()
+        parked, round_ = self._parked.get(sealed.exchange, (None, 0))
+        if parked is None or round_ != sealed.round:
+            raise state_unknown(server)
+        del self._parked[sealed.exchange]
         return parked
 
     def _seal(self, live: LiveExchange, round_: int) -> str:
@@ -106,7 +108,7 @@ class Exchanges:
         if live.ident is None:
             live.ident = secrets.token_urlsafe(16)
         if round_:
-            self._parked[live.ident] = live
+            self._parked[live.ident] = live, round_
         expires_at = time.time() + asked.upstream.deadlines.park
         bound_to = _bound_to(asked.owner, asked.upstream.name, asked.request)
         return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)

@@ -98,7 +98,7 @@ class LiveExchange:
             BadParams: it is not parked, or not in that round any more.
         """
         if not isinstance(self._core, Interview):
-            raise state_used()
+            raise state_unknown(self.asked.upstream.name)
         ident = next(self._names)
         effects = self._core.resume(retry, round_, ident, self._loop.time(), can_stream=takes_stream)
         self._open(outlet, takes_json=takes_json, takes_stream=takes_stream, ident=ident)
@@ -155,7 +155,7 @@ class LiveExchange:
     def _go(self, child: CommonChild) -> None:
         """Its era is known: the request goes out."""
         if self.asked.has_foreign_state and not child.is_modern:
-            self._perform(self._core.lost(state_unknown()))
+            self._perform(self._core.lost(state_unknown(self.asked.upstream.name)))
             return
         if self._is_alone:
             child.hold(self._party)
@@ -266,10 +266,7 @@ class LiveExchange:
         return self._child is not None and self._child.withdraw(ident)
 
 
-def state_used() -> BadParams:
-    return BadParams("requestState was used already; send the request again without it", reason="state_used")
-
-
-def state_unknown() -> BadParams:
-    """One and the same for a state that was changed, is somebody else's, is another request's, or expired."""
-    return BadParams("requestState is not valid for this request; send it again without one", reason="state_unknown")
+def state_unknown(server: str) -> BadParams:
+    """One and the same for a state that was changed, is somebody else's or another request's, was used or expired."""
+    sentence = "requestState is not valid for this request; send it again without one"
+    return BadParams(sentence, reason="state_unknown", details={"server": server})

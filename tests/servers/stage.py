@@ -23,7 +23,7 @@ received: list[str] = []
 cancelled: list[object] = []
 answers: dict[object, object] = {}
 answered = threading.Condition()
-state = {"count": 0, "calls": 0, "questions": 0}
+state = {"count": 0, "calls": 0, "questions": 0, "visits": 0}
 lock = threading.Lock()
 
 
@@ -97,6 +97,23 @@ def interview(ident: object, args: dict) -> None:
     text(ident, {"nonce": args.get("nonce"), "said": told})
 
 
+def ask_then_sleep(ident: object, args: dict) -> None:
+    ask(*QUESTIONS[f"ask_{args['what']}"])
+    time.sleep(args["seconds"])  # a call that goes on for a while
+    text(ident, "slept")
+
+
+def url_first(ident: object) -> None:
+    """The first call of all is sent to a page before."""
+    if state["visits"]:
+        text(ident, "visited")
+        return
+    state["visits"] = 1
+    data = {"elicitations": [QUESTIONS["ask_url"][1]]}
+    body = {"code": -32042, "message": "visit the page first", "data": data}
+    send({"jsonrpc": "2.0", "id": ident, "error": body})
+
+
 def answered_to(what: str, said: dict) -> None:
     said[what] = ask(*QUESTIONS[f"ask_{what}"])
 
@@ -121,6 +138,10 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
         threading.Thread(target=ask_many, args=(ident, int(args["n"]), int(args["refused"])), daemon=True).start()
     elif name == "interview":
         threading.Thread(target=interview, args=(ident, args), daemon=True).start()
+    elif name == "ask_then_sleep":
+        threading.Thread(target=ask_then_sleep, args=(ident, args), daemon=True).start()
+    elif name == "url_first":
+        url_first(ident)
     elif name == "annotate":
         annotated.append(args["tool"])
         notify("notifications/tools/list_changed")

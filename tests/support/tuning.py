@@ -6,9 +6,12 @@ from tests.chaos.planting import program
 
 
 def tuned(
-    eras: dict[str, str] | None = None, pool: dict[str, Any] | None = None, **deadlines: float
+    eras: dict[str, str] | None = None,
+    parks: dict[str, float] | None = None,
+    pool: dict[str, Any] | None = None,
+    **deadlines: float,
 ) -> tuple[str, ...]:
-    """`eras` by server, `pool` and `deadlines` as the fields of `PoolSettings` and `Deadlines`."""
+    """`eras` and `parks` by server, `pool` and `deadlines` as the fields of `PoolSettings` and `Deadlines`."""
     return program(f"""
         from dataclasses import replace
 
@@ -21,7 +24,10 @@ def tuned(
             upstreams = tuple(
                 replace(
                     upstream,
-                    deadlines=replace(upstream.deadlines, **{deadlines!r}),
+                    deadlines=replace(
+                        upstream.deadlines,
+                        **({deadlines!r} | {{"park": {parks or {}!r}.get(upstream.name, upstream.deadlines.park)}}),
+                    ),
                     era={eras or {}!r}.get(upstream.name, upstream.era),
                 )
                 for upstream in settings.upstreams
