@@ -18,7 +18,7 @@ from app.edge.app import Viaduct
 from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, StreamSettings
 from app.gateway.gateway import Gateway
-from app.gateway.settings import GatewaySettings, SessionSettings, UpstreamSettings
+from app.gateway.settings import GatewaySettings, PoolSettings, SessionSettings, UpstreamSettings
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
@@ -58,6 +58,12 @@ def gateway_settings(config: Config) -> GatewaySettings:
             log_count=settings.streams.log_count,
         ),
         version("mcp-viaduct"),
+        PoolSettings(
+            idle_seconds=settings.stateless.idle_timeout,
+            children_max=settings.stateless.max_children,
+            groups_max=settings.stateless.max_capability_sets,
+            requests_max=settings.stateless.max_requests,
+        ),
     )
 
 
@@ -74,6 +80,10 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             stream_after=settings.streams.stream_after,
             shutdown_grace=settings.sessions.shutdown_grace,
             unheard=settings.streams.question_wait,
+            probe=server.era_timeout,
+            park=settings.stateless.park_timeout,
+            ask_after=settings.stateless.ask_after,
+            ask_within=settings.stateless.ask_within,
         ),
         Tolerance(
             bad_lines=settings.limits.bad_lines,
@@ -100,6 +110,9 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             batch=settings.limits.batch,
         ),
         logs_payloads=settings.debug_payloads,
+        era=server.era,
+        ttl_ms=round(server.cache_ttl * 1000),
+        cache_scope=server.cache_scope,
     )
 
 

@@ -106,6 +106,12 @@ class Server(_Block):
     give_up_timeout: Seconds = 5
     """What it has to die of SIGKILL; then it is counted as gone, and its death is not waited for."""
     ping_timeout: Seconds = 30
+    era: Literal["auto", "legacy", "modern"] = "auto"
+    era_timeout: Seconds = 5
+    """How long a child may think about `server/discover`, which servers of the handshake do not know."""
+    cache_ttl: Budget = 0
+    cache_scope: Literal["private", "public"] = "private"
+    """What stateless clients are told of results that a server of the handshake says nothing about."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -132,6 +138,18 @@ class Sessions(_Block):
     """A session whose id no later request carried for so long ends."""
     shutdown_grace: Budget = 5
     """What a client has between `shutdown` and the end of its session."""
+
+
+class Stateless(_Block):
+    """The requests of clients of 2026-07-28, and the children that serve them."""
+
+    park_timeout: Seconds = 300
+    ask_after: Seconds = 0.02
+    ask_within: Seconds = 0.2
+    idle_timeout: Seconds = 300
+    max_children: Count = 16
+    max_capability_sets: Count = 8
+    max_requests: Count = 1000
 
 
 class Streams(_Block):
@@ -183,6 +201,7 @@ class Viaduct(_Block):
     allowed_origins: AllowedOrigins = ()
     auth: Auth = Auth()
     sessions: Sessions = Sessions()
+    stateless: Stateless = Stateless()
     streams: Streams = Streams()
     limits: Limits = Limits()
     drain: Budget = 20

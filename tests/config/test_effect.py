@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from app.asgi import create_app
 from app.cli.serving import _uvicorn
 from app.config import Config
-from app.config.tree import Limits, Server, Sessions, Streams
+from app.config.tree import Limits, Server, Sessions, Stateless, Streams
 from tests.config.conftest import TIME, Loading
 
 WITHOUT_EFFECT = {"warm"}
@@ -28,7 +28,12 @@ def composed(config: Config) -> str:
     return repr((app.gateway.settings, app._settings, vars(wire.http)["limits"], wire.timeout_keep_alive))
 
 
-BLOCKS: dict[str, type[BaseModel]] = {"sessions": Sessions, "streams": Streams, "limits": Limits}
+BLOCKS: dict[str, type[BaseModel]] = {
+    "sessions": Sessions,
+    "streams": Streams,
+    "limits": Limits,
+    "stateless": Stateless,
+}
 SETTINGS = [(block, name, value) for block, model in BLOCKS.items() for name, value in numbers(model)]
 
 

@@ -26,6 +26,10 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "idleTimeout": 1800, "max": 1000, "maxPerPrincipal": 100, "withoutId": "implicit", "confirmTimeout": 120,
             "shutdownGrace": 5,
         },
+        "stateless": {
+            "parkTimeout": 300, "askAfter": 0.02, "askWithin": 0.2, "idleTimeout": 300, "maxChildren": 16,
+            "maxCapabilitySets": 8, "maxRequests": 1000,
+        },
         "streams": {
             "streamAfter": 0.25, "closeStreamAfter": None, "keepAlive": 15, "retry": 1.0, "questionWait": 5, "maxPerSession": 16,
             "logBytes": 1048576, "logCount": 1024, "queueBytes": 8388608,
