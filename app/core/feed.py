@@ -183,4 +183,4 @@ def _unheard() -> BadParams:
 
 
 def _ended() -> Unavailable:
-    return Unavailable("the server ended the subscription before it began", reason="not_subscribed")
+    return Unavailable("the server ended the subscription before it began", executed="unknown")
