@@ -17,6 +17,7 @@ from app.core.eras import Era, Eras
 from app.core.parties import Changed, Outcome, Party, Refused, ToChild, ToLog, ToParty
 from app.core.relay import Relay
 from app.core.sharing import Sharing
+from app.gateway.inorder import InOrder
 from app.gateway.link import Link
 from app.gateway.settings import UpstreamSettings
 from app.gateway.tasks import Tasks
@@ -71,6 +72,7 @@ class CommonChild:
         self._client_info = client_info
         self._on_lost = on_lost
         self._on_changed = on_changed or _unheard
+        self._perform = InOrder(self._do).perform
         self._members: dict[Party, Member] = {}
         self._names = count(1)
         self._tried: set[Era] = set()
@@ -216,21 +218,20 @@ class CommonChild:
             self._eras.learn("legacy", speaks=True)
             self._now_ready()
 
-    def _perform(self, outcomes: list[Outcome]) -> None:
-        for outcome in outcomes:
-            match outcome:
-                case ToParty():
-                    member = self._members.get(outcome.party)
-                    if member is not None:
-                        member.deliver(outcome.message)
-                case ToChild():
-                    self._link.write(outcome.message)
-                case ToLog():
-                    log.info("log message of a shared server", extra={"server": self._upstream.name})
-                case Changed():
-                    pass  # Told already, with those that a subscription of its own carries.
-                case Refused():
-                    self._refused()
+    def _do(self, outcome: Outcome) -> None:
+        match outcome:
+            case ToParty():
+                member = self._members.get(outcome.party)
+                if member is not None:
+                    member.deliver(outcome.message)
+            case ToChild():
+                self._link.write(outcome.message)
+            case ToLog():
+                log.info("log message of a shared server", extra={"server": self._upstream.name})
+            case Changed():
+                pass  # Told already, with those that a subscription of its own carries.
+            case Refused():
+                self._refused()
 
     def _lost(self, fault: GatewayFault) -> None:
         self._disarm()

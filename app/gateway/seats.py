@@ -12,6 +12,7 @@ from app.core.patience import Patience
 from app.core.probing import Outcome
 from app.core.translation import Translation
 from app.gateway.common import WRONG_ERA, CommonChild
+from app.gateway.inorder import InOrder
 from app.gateway.link import Link
 from app.gateway.live import LiveSession
 from app.gateway.settings import UpstreamSettings
@@ -169,6 +170,8 @@ class _Talk:
         self._found = translation.found
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._in_order = InOrder(self._do)
+        self._is_over = False
 
     @property
     def greeting(self) -> Request | None:
@@ -185,23 +188,30 @@ class _Talk:
         return self._translation.withdraw(ident, take_back)
 
     def close(self) -> None:
+        self._is_over = True
+        self._disarm()
+
+    def _perform(self, outcomes: list[Outcome]) -> None:
+        if not self._in_order.perform(outcomes):
+            return
+        if self._translation.found != self._found:
+            self._learn()
+        self._disarm()
+        if self._translation.is_plain:
+            self._on_plain()
+        elif self._translation.due < FOREVER and not self._is_over:
+            self._timer = self._loop.call_at(self._translation.due, self._tick)
+
+    def _do(self, outcome: Outcome) -> None:
+        if isinstance(outcome, ToChild):
+            self._write(outcome.message)
+        else:
+            self._live.deliver(outcome.message, outcome.about)
+
+    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _perform(self, outcomes: list[Outcome]) -> None:
-        if self._translation.found != self._found:
-            self._learn()
-        for outcome in outcomes:
-            if isinstance(outcome, ToChild):
-                self._write(outcome.message)
-            else:
-                self._live.deliver(outcome.message, outcome.about)
-        self.close()
-        if self._translation.is_plain:
-            self._on_plain()
-        elif self._translation.due < FOREVER:
-            self._timer = self._loop.call_at(self._translation.due, self._tick)
 
     def _learn(self) -> None:
         self._found = found = self._translation.found

@@ -1,0 +1,34 @@
+"""Performing things in their order, when doing one of them may bring about more."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class InOrder(Generic[T]):
+    """What follows from doing one thing is done after those that were there before it.
+
+    Otherwise a question's answer would overtake the question that was to be asked next.
+    """
+
+    __slots__ = ("_do", "_is_busy", "_waiting")
+
+    def __init__(self, do: Callable[[T], None]) -> None:
+        self._do = do
+        self._waiting: deque[T] = deque()
+        self._is_busy = False
+
+    def perform(self, things: Iterable[T]) -> bool:
+        """Do them; False where somebody further up the stack is at it, who will do these too."""
+        self._waiting.extend(things)
+        if self._is_busy:
+            return False
+        self._is_busy = True
+        try:
+            while self._waiting:
+                self._do(self._waiting.popleft())
+        finally:
+            self._is_busy = False
+        return True
