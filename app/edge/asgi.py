@@ -28,6 +28,9 @@ class Way(Protocol):
     def serve(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         """Answer in a task after all."""
 
+    def watch(self, gone: Callable[[], None]) -> None:
+        """Call `gone` where the client goes before it was answered."""
+
 
 Again: TypeAlias = Callable[[bytes, Way], None]
 """Gets the body of a request whose head is known, and answers then or later."""

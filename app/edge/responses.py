@@ -102,6 +102,16 @@ class Response:
         self.when_ready(partial(_settle, waiter, woken=True))
         await waiter
 
+    async def ready_or_gone(self, receive: Receive) -> None:
+        """Until that is known, or the client is gone, which ends it."""
+        if self.body is not None or self.has_begun or self._is_over:
+            return
+        watch = asyncio.get_running_loop().create_task(self._watch(receive))
+        try:
+            await self.ready()
+        finally:
+            watch.cancel()
+
     async def write(
         self, receive: Receive, send: Send, headers: Headers, *, keep_alive: float, close_after: float | None
     ) -> None:

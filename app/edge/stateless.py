@@ -2,7 +2,7 @@
 
 from app.core.admission import admit
 from app.core.effects import StreamId
-from app.edge.asgi import JSON, Receive, Scope, Send
+from app.edge.asgi import JSON, Receive, Scope, Send, Way
 from app.edge.heads import Head
 from app.edge.incoming import StreamSettings
 from app.edge.refusals import Refusal, status_of
@@ -54,6 +54,13 @@ class InExchange:
         self._cors = cors
         self._live = live
         self._stream = stream
+
+    async def ready(self, receive: Receive) -> None:
+        await self.response.ready_or_gone(receive)
+
+    def watch(self, way: Way) -> None:
+        """What ends before its answer is known is written as a stream, and that cancels."""
+        way.watch(self.response.end)
 
     def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
         """An answer that comes first sets the status, whoever gave it."""

@@ -40,7 +40,7 @@ async def _post(incoming: Incoming) -> Repeat:
     if spoken is None:
         await respond(incoming.send, 202, [*incoming.cors])
         return post.again
-    await spoken.response.ready()
+    await spoken.ready(incoming.receive)
     if spoken.response.body is None:
         await spoken.stream(incoming.scope, incoming.receive, incoming.send)
     else:
@@ -53,6 +53,12 @@ class Spoken(Protocol):
     """A POST that waits for its answer, of either era."""
 
     response: Response
+
+    async def ready(self, receive: Receive) -> None:
+        """Until it is known which form the answer has."""
+
+    def watch(self, way: Way) -> None:
+        """Take note of a client that goes before that."""
 
     def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
         """Status and headers of an answer in JSON."""
@@ -70,6 +76,12 @@ class _InSession:
         self._live = live
         self._stream = stream
         self._begins = begins
+
+    async def ready(self, _receive: Receive) -> None:
+        await self.response.ready()
+
+    def watch(self, way: Way) -> None:
+        """Its session lives on, and so does the call (2025-11-25, basic/transports: "Sending Messages")."""
 
     def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
         if self._begins and not self._live.is_over:
@@ -109,6 +121,7 @@ class _Post:
         if spoken is None:
             way.answer(202, self.cors, b"")
         else:
+            spoken.watch(way)
             spoken.response.when_ready(partial(self._answer, spoken, way))
 
     def take(self, text: bytes, owner: str) -> Spoken | None:

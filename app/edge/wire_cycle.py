@@ -64,6 +64,8 @@ class Cycle(RequestResponseCycle):
     response_started = False
     response_complete = False
     chunked_encoding = False
+    gone: Callable[[], None] | None = None
+    """To be told where the client goes before it was answered."""
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
@@ -87,6 +89,9 @@ class Cycle(RequestResponseCycle):
         else:
             self.transport.write(b"%b%bcontent-length: %d\r\n\r\n%b" % (head, close, len(body), body))
         self._end()
+
+    def watch(self, gone: Callable[[], None]) -> None:
+        self.gone = gone
 
     def serve(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self.body, self.message_event = bytearray(), asyncio.Event()

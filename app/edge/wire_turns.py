@@ -31,6 +31,8 @@ class Turns(HttpToolsProtocol):
         super().connection_lost(exc)
         for cycle in self._overtaken:
             disconnect(cycle)
+        if self.cycle is not None and self.cycle.gone is not None and not self.cycle.response_complete:
+            self.cycle.gone()
         # Requests know their connection: if it knew them still, only the garbage collector could end them all.
         self._overtaken = ()
         self.pipeline.clear()

@@ -30,6 +30,9 @@ class Recorded:
     def answer(self, status: int, headers: tuple[tuple[bytes, bytes], ...], body: bytes) -> None:
         self.answers.append((status, dict(headers), body))
 
+    def watch(self, gone: object) -> None:
+        """Nobody goes here."""
+
     def serve(self, app: object) -> None:
         raise AssertionError(app)
 
