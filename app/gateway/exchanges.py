@@ -8,7 +8,9 @@ from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, Encoder
 
 from app.auth.sealing import Sealed, Sealer
+from app.core.deadlines import FOREVER
 from app.core.effects import StreamId
+from app.gateway.alarm import Alarm
 from app.gateway.live_exchange import Asked, LiveExchange, state_unknown
 from app.gateway.pool import Pool
 from app.gateway.settings import UpstreamSettings
@@ -31,6 +33,7 @@ class Exchanges:
         self._pool_of = pool_of
         self._sealer = Sealer()
         self._all: set[LiveExchange] = set()
+        self._alarm: Alarm | None = None
         self._parked: dict[str, tuple[LiveExchange, int]] = {}
         """With the round of questions that each waits for the answers to."""
 
@@ -70,7 +73,9 @@ class Exchanges:
         is_foreign = state is not None and sealed is None
         asked = Asked(owner, upstream, request, carried, headers, is_foreign)
         pool = self._pool_of(upstream.name)
-        live = LiveExchange(asked, self._seal, pool.check, self._ended)
+        if self._alarm is None:
+            self._alarm = Alarm(self._tick)
+        live = LiveExchange(asked, self._seal, pool.check, self._alarm.by, self._ended)
         self._all.add(live)
         is_leased = False
         try:
@@ -86,6 +91,14 @@ class Exchanges:
     def close(self) -> None:
         for live in list(self._all):
             live.close()
+        if self._alarm is not None:
+            self._alarm.stop()
+
+    def _tick(self, now: float) -> float:
+        for live in list(self._all):
+            if live.due <= now:
+                live.tick(now)
+        return min((live.due for live in self._all), default=FOREVER)
 
     def _found(self, sealed: Sealed, server: str) -> LiveExchange | None:
         """None where nothing was parked, and the retry begins anew. Found once, it is parked no more.

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
@@ -51,6 +50,7 @@ class LiveExchange:
         asked: Asked,
         seal: Callable[["LiveExchange", int], str],
         check: Check,
+        watch: Callable[[float], None],
         on_end: Callable[["LiveExchange"], None],
     ) -> None:
         self.asked = asked
@@ -61,6 +61,7 @@ class LiveExchange:
         """What the request was answered with."""
         self._seal = seal
         self._check = check
+        self._watch = watch
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._names = count(1)
@@ -70,9 +71,12 @@ class LiveExchange:
         self._child: CommonChild | None = None
         self._party = 0
         self._is_alone = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = FOREVER
         self._core: Exchange = Waiting(asked.request, asked.upstream.deadlines, count(1), server=asked.upstream.name)
+
+    @property
+    def due(self) -> float:
+        """No later than this, `tick` has something to do; `watch` hears of it too."""
+        return self._core.due
 
     @property
     def is_over(self) -> bool:
@@ -223,8 +227,7 @@ class LiveExchange:
                         self._child.doubt()
                 case Ended():
                     self._end()
-        if self._core.due < self._timer_at:
-            self._arm()
+        self._watch(self._core.due)
 
     def _say(self, message: Message) -> None:
         if self._stream is None:
@@ -234,9 +237,6 @@ class LiveExchange:
         self._stream.say(message)
 
     def _end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         child, self._child = self._child, None
         if child is not None:
             child.leave(self._party)
@@ -245,18 +245,11 @@ class LiveExchange:
             self.lease = None
         self._on_end(self)
 
-    def _arm(self) -> None:
-        """Only ever moved forward, so most requests set it once."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = self._core.due
-        self._timer = self._loop.call_at(self._timer_at, self._tick) if self._timer_at < FOREVER else None
-
-    def _tick(self) -> None:
-        self._timer, self._timer_at = None, FOREVER
+    def tick(self, now: float) -> None:
+        """Nobody waits for a timer: a bug here must not leave a request that never ends."""
         is_done = False
         try:
-            self._perform(self._core.tick(self._loop.time(), self._withdraw))
+            self._perform(self._core.tick(now, self._withdraw))
             is_done = True
         finally:
             if not is_done:

@@ -11,9 +11,9 @@ from itertools import count
 
 from msgspec.json import Encoder
 
-from app.core.deadlines import FOREVER
 from app.core.eras import Eras
 from app.core.leases import ChildNumber, Grant, Leases, Need, Start, Ticket, Wait
+from app.gateway.alarm import Alarm
 from app.gateway.common import CommonChild
 from app.gateway.live_exchange import Asked, LiveExchange
 from app.gateway.schemas import Schemas, Then
@@ -159,7 +159,7 @@ class _Group:
         self._needs: dict[Ticket, Need] = {}
         self._numbers: dict[Ticket, ChildNumber] = {}
         self._tickets = count(1)
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._expire)
         self._loop = asyncio.get_running_loop()
 
     def lease(self, live: LiveExchange, need: Need) -> None:
@@ -197,8 +197,7 @@ class _Group:
         for child in self._children.values():
             child.close()
         self._children.clear()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.stop()
 
     def _grant(self, grant: Grant) -> None:
         if isinstance(grant, Start):
@@ -235,19 +234,16 @@ class _Group:
             child.close()
 
     def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._leases.due < FOREVER:
-            self._timer = self._loop.call_at(self._leases.due, self._tick)
-        elif self._leases.is_empty:
+        self._alarm.by(self._leases.due)
+        if self._leases.is_empty:
             self._pool.forget(self)
 
-    def _tick(self) -> None:
-        self._timer = None
-        for number in self._leases.expire(self._loop.time()):
+    def _expire(self, now: float) -> float:
+        for number in self._leases.expire(now):
             self._stop(number)
-        self._arm()
+        if self._leases.is_empty:
+            self._pool.forget(self)
+        return self._leases.due
 
 
 class _Lease:

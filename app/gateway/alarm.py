@@ -1,0 +1,47 @@
+"""One timer of the loop's for many things that may fall due."""
+
+import asyncio
+from collections.abc import Callable
+
+from app.core.deadlines import FOREVER
+
+_AGAIN_SECONDS = 1.0
+
+
+class Alarm:
+    """`ring` does what is due at the time it is told, and says when it wants to be asked again.
+
+    The timer is only ever moved forward: most of what is waited for comes in time, and to arm a timer for each and
+    disarm it again costs more than to be woken in vain now and then.
+    """
+
+    __slots__ = ("_at", "_loop", "_ring", "_timer")
+
+    def __init__(self, ring: Callable[[float], float]) -> None:
+        self._ring = ring
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._at = FOREVER
+
+    def by(self, due: float) -> None:
+        """Ring no later than `due`."""
+        if due < self._at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._at = due
+            self._timer = self._loop.call_at(due, self._rung)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._at = None, FOREVER
+
+    def _rung(self) -> None:
+        """A bug in what rings must not leave the others waiting for ever."""
+        self._timer, self._at = None, FOREVER
+        now = self._loop.time()
+        due = now + _AGAIN_SECONDS
+        try:
+            due = self._ring(now)
+        finally:
+            self.by(due)
