@@ -273,9 +273,10 @@ class Subscription(Exchange):
     def _acknowledged(self, notification: Notification) -> list[Effect]:
         self._is_open = True
         self._quiet_at = self._max_at = FOREVER
-        self._set_due()
         early, self._early = self._early, []
-        return [effect for told in (notification, *early) for effect in self._say(told)]
+        said = [effect for told in (notification, *early) for effect in self._say(told)]
+        self._set_due()
+        return said
 
     def _say(self, notification: Notification) -> list[Effect]:
         """As one of this subscription's ("Receiving Notifications")."""
