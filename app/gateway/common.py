@@ -2,7 +2,7 @@
 
 PROBING ──it knows 2026-07-28──▶ READY (Relay)
    │  └──an error──▶ GREETING ──its answer──▶ READY (Sharing)
-   └──silence, exit, garbage: a fresh child──▶ GREETING ──an error──▶ PROBING, once
+   └──silence, exit, garbage: a fresh child──▶ GREETING ──an error──▶ PROBING, once, with all the time to start
 """
 
 import asyncio
@@ -80,6 +80,11 @@ class CommonChild:
         self._probe_timer: asyncio.TimerHandle | None = None
         self._is_over = False
         self._start(eras.first_for(modern_client=modern_client))
+
+    @property
+    def is_over(self) -> bool:
+        """Nobody hears from it any more."""
+        return self._is_over
 
     @property
     def is_modern(self) -> bool:
@@ -241,6 +246,7 @@ class CommonChild:
         self._lose(fault)
 
     def _lose(self, fault: GatewayFault) -> None:
+        self._is_over = True
         members, self._members = self._members, {}
         for member in members.values():
             member.lost(fault)
@@ -251,6 +257,7 @@ class CommonChild:
         if self._is_over or fault.reason not in WRONG_ERA or not self._may_try("legacy"):
             return False
         self._eras.learn("modern", speaks=False)
+        self._tried.discard("modern")  # It may just have started slowly.
         self._start("legacy")
         return True
 

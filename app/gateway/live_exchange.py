@@ -11,10 +11,11 @@ from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
 from app.core.listening import Listening
 from app.gateway.common import CommonChild
+from app.gateway.schemas import Schemas
 from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet, Stream
 from app.protocol import discovery, methods, stateless
-from app.protocol.faults import BadParams, GatewayFault
+from app.protocol.faults import BadParams, GatewayFault, Overloaded
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result
 from app.protocol.revisions import SERVED
 from app.protocol.stateless import Envelope
@@ -32,24 +33,30 @@ class Asked:
     has_foreign_state: bool = False
 
 
-Check = Callable[[CommonChild, Asked, Callable[[Request | GatewayFault], None]], None]
-
-
 class Lease(Protocol):
     """A child for a while."""
+
+    def fits(self, child: CommonChild) -> bool:
+        """False where the child is of another era than was known, and the request may need one of its own."""
+
+    def renew(self, live: "LiveExchange") -> None:
+        """Another child in place of one that does not fit.
+
+        Raises:
+            Overloaded: there is none for it; this lease is over all the same.
+        """
 
     def release(self, *, is_clean: bool) -> None:
         """It is over. A child that is not clean may still say something about it, and nobody else should hear that."""
 
 
 class LiveExchange:
-    """`check` judges a call against the tool's own description and calls back; `on_end` is told once."""
+    """`on_end` is told once."""
 
     def __init__(
         self,
         asked: Asked,
         seal: Callable[["LiveExchange", int], str],
-        check: Check,
         watch: Callable[[float], None],
         on_end: Callable[["LiveExchange"], None],
     ) -> None:
@@ -57,10 +64,11 @@ class LiveExchange:
         self.ident: str | None = None
         """By which a retry finds it, once it was parked."""
         self.lease: Lease | None = None
+        self.schemas: Schemas
+        """By which a call of a tool is judged; there as soon as it is granted a child."""
         self.answered: Result | Failure | None = None
         """What the request was answered with."""
         self._seal = seal
-        self._check = check
         self._watch = watch
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
@@ -142,10 +150,20 @@ class LiveExchange:
         child = self._child
         if child is None or self._core.is_over:
             return
-        if self.asked.request.method == methods.CALL_TOOL:
-            self._check(child, self.asked, self._checked)
+        if self.lease is not None and not self.lease.fits(child):
+            self._move(child, self.lease)
+        elif self.asked.request.method == methods.CALL_TOOL:
+            self.schemas.check(child, self.asked.request, self.asked.headers, self._checked)
         else:
             self._go(child)
+
+    def _move(self, child: CommonChild, lease: Lease) -> None:
+        self._child = self.lease = None
+        child.leave(self._party)
+        try:
+            lease.renew(self)
+        except Overloaded as fault:
+            self._perform(self._core.lost(fault))
 
     def _checked(self, judged: Request | GatewayFault) -> None:
         if self._core.is_over or self._child is None:

@@ -16,7 +16,7 @@ from app.core.leases import ChildNumber, Grant, Leases, Need, Start, Ticket, Wai
 from app.gateway.alarm import Alarm
 from app.gateway.common import CommonChild
 from app.gateway.live_exchange import Asked, LiveExchange
-from app.gateway.schemas import Schemas, Then
+from app.gateway.schemas import Schemas
 from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.gateway.tasks import Tasks
 from app.protocol import methods, stateless
@@ -56,45 +56,39 @@ class Pool:
         Raises:
             Overloaded: too many requests of one principal; nothing has happened.
         """
-        asked = live.asked
         if self._shared is not None:
+            live.schemas = self._shared_schemas
             live.granted(self._shared(), is_alone=False)
-            return
+        else:
+            self.lease_of(live, as_modern=self._is_modern)
+
+    def lease_of(self, live: LiveExchange, *, as_modern: bool) -> None:
+        """A child of the server's own, taken to be of that era.
+
+        Raises:
+            Overloaded: as `lease`.
+        """
+        asked = live.asked
         if self._owned.get(asked.owner, 0) >= self.settings.requests_max:
             raise Overloaded("too many requests of this principal", reason="calls_in_flight", retry_after=1.0)
-        group = self._group_of(asked)
+        group = self._group_of(asked, as_modern=as_modern)
         self._owned[asked.owner] = self._owned.get(asked.owner, 0) + 1
-        group.lease(live, self._need(live))
-
-    def check(self, child: CommonChild, asked: Asked, then: Then) -> None:
-        """Judge a call's headers by the tool's own description."""
-        schemas = self._shared_schemas if self._shared is not None else self._group_of(asked).schemas
-        schemas.check(child, asked.request, asked.headers, then)
+        group.lease(live, _need(asked, as_modern=as_modern), as_modern=as_modern)
 
     def close(self) -> None:
         for group in list(self._groups.values()):
             group.close()
 
-    def _need(self, live: LiveExchange) -> Need:
-        """docs/adr/0006 says why."""
-        asked = live.asked
-        if asked.request.method == stateless.LISTEN:
-            return Need.LISTENING
-        if self._is_modern:
-            return Need.HOLDING if asked.carried.log_level else Need.SHARED
-        may_be_asked = asked.request.method in stateless.ASKING and not _ASKABLE.isdisjoint(asked.carried.capabilities)
-        return Need.ALONE if asked.carried.log_level or may_be_asked else Need.SHARED
-
     @property
     def _is_modern(self) -> bool:
         return self._eras.modern is True and self._eras.first_for(modern_client=True) == "modern"
 
-    def _group_of(self, asked: Asked) -> "_Group":
+    def _group_of(self, asked: Asked, *, as_modern: bool) -> "_Group":
         """Of the first group that turns out to be of stateless children, the principal's other requests are too."""
-        told = b"" if self._is_modern else _sorted.encode(asked.carried.capabilities)
+        told = b"" if as_modern else _sorted.encode(asked.carried.capabilities)
         group = self._groups.get((asked.owner, told))
         if group is None:
-            group = self._earlier(asked.owner) if self._is_modern else None
+            group = self._earlier(asked.owner) if as_modern else None
         if group is None:
             self._make_room(asked.owner)
             group = _Group(self, asked)
@@ -145,6 +139,16 @@ class Pool:
 _ASKABLE = frozenset(methods.NEEDED_CAPABILITY.values())
 
 
+def _need(asked: Asked, *, as_modern: bool) -> Need:
+    """docs/adr/0006 says why."""
+    if asked.request.method == stateless.LISTEN:
+        return Need.LISTENING
+    if as_modern:
+        return Need.HOLDING if asked.carried.log_level else Need.SHARED
+    may_be_asked = asked.request.method in stateless.ASKING and not _ASKABLE.isdisjoint(asked.carried.capabilities)
+    return Need.ALONE if asked.carried.log_level or may_be_asked else Need.SHARED
+
+
 class _Group:
     """The alike children of one principal."""
 
@@ -162,13 +166,18 @@ class _Group:
         self._alarm = Alarm(self._expire)
         self._loop = asyncio.get_running_loop()
 
-    def lease(self, live: LiveExchange, need: Need) -> None:
+    def lease(self, live: LiveExchange, need: Need, *, as_modern: bool) -> None:
         ticket = next(self._tickets)
+        live.schemas = self.schemas
         self._exchanges[ticket], self._needs[ticket] = live, need
-        live.lease = _Lease(self, ticket)
+        live.lease = _Lease(self, ticket, as_modern)
         grant = self._leases.request(ticket, need)
         if not isinstance(grant, Wait):
             self._grant(grant)
+
+    def renew(self, ticket: Ticket, live: LiveExchange) -> None:
+        self.release(ticket, is_clean=True)
+        self._pool.lease_of(live, as_modern=False)
 
     def release(self, ticket: Ticket, *, is_clean: bool) -> None:
         live = self._exchanges.pop(ticket)
@@ -232,6 +241,7 @@ class _Group:
         child = self._children.pop(number, None)
         if child is not None:
             child.close()
+            child.dismiss()
 
     def _arm(self) -> None:
         self._alarm.by(self._leases.due)
@@ -247,9 +257,16 @@ class _Group:
 
 
 class _Lease:
-    def __init__(self, group: _Group, ticket: Ticket) -> None:
+    def __init__(self, group: _Group, ticket: Ticket, as_modern: bool) -> None:
         self._group = group
         self._ticket = ticket
+        self._as_modern = as_modern
+
+    def fits(self, child: CommonChild) -> bool:
+        return child.is_modern or not self._as_modern
+
+    def renew(self, live: LiveExchange) -> None:
+        self._group.renew(self._ticket, live)
 
     def release(self, *, is_clean: bool) -> None:
         self._group.release(self._ticket, is_clean=is_clean)

@@ -4,17 +4,25 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from msgspec import Raw
+
+from app.core.deadlines import FOREVER
 from app.core.mirrors import Mirrors, check_call, mirrors
 from app.gateway.common import CommonChild
-from app.protocol import methods, stateless
+from app.protocol import discovery, methods, stateless
+from app.protocol.discovery import Filter
 from app.protocol.faults import GatewayFault, HeaderMismatch
-from app.protocol.jsonrpc import Failure, Message, Request, Result, payload
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
 from app.protocol.revisions import MODERN
+from app.protocol.stateless import Envelope
 
 log = logging.getLogger("viaduct.exchange")
 
 _PAGES_MAX = 100
 _FRESH_SECONDS = 1.0
+_PATIENCE_SECONDS = 5.0
+_UNREAD_SECONDS = 60.0
+"""When to look again, where a server did not say what its tools are."""
 
 Then = Callable[[Request | GatewayFault], None]
 """Told the call as it was judged, or why it is refused."""
@@ -26,9 +34,12 @@ class Schemas:
     def __init__(self) -> None:
         self._known: dict[str, Mirrors] | None = None
         self._read_at = 0.0
+        self._until = FOREVER
         self._is_stale = False
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: list[tuple[CommonChild, Callable[[], None]]] = []
         self._reader: _Reader | None = None
+        self._watch: _Watch | None = None
+        self._loop = asyncio.get_running_loop()
 
     def forget(self) -> None:
         """The server's tools changed; what is being read now may be old already."""
@@ -37,16 +48,15 @@ class Schemas:
 
     def check(self, child: CommonChild, call: Request, headers: dict[bytes, bytes], then: Then) -> None:
         """Judge a call of a tool; a mismatch is told only after a look at what the server says now."""
-        if self._known is None:
-            self._read(child, lambda: then(self._judge(call, headers)))
-            return
-        judged = self._judge(call, headers)
-        is_old = asyncio.get_running_loop().time() - self._read_at > _FRESH_SECONDS
-        if isinstance(judged, GatewayFault) and is_old:
-            self._known = None
-            self._read(child, lambda: then(self._judge(call, headers)))
-        else:
-            then(judged)
+        if self._known is not None and self._loop.time() < self._until:
+            judged = self._judge(call, headers)
+            is_old = self._loop.time() - self._read_at > _FRESH_SECONDS
+            if not (isinstance(judged, GatewayFault) and is_old):
+                then(judged)
+                return
+        self._waiting.append((child, lambda: then(self._judge(call, headers))))
+        if self._reader is None:
+            self._read(child)
 
     def _judge(self, call: Request, headers: dict[bytes, bytes]) -> Request | HeaderMismatch:
         try:
@@ -54,29 +64,39 @@ class Schemas:
         except HeaderMismatch as wrong:
             return wrong
 
-    def _read(self, child: CommonChild, then: Callable[[], None]) -> None:
-        self._waiting.append(then)
-        if self._reader is None:
-            self._is_stale = False
-            self._reader = _Reader(child, self._have_read)
-            self._reader.begin()
+    def _read(self, child: CommonChild) -> None:
+        self._is_stale = False
+        if child.is_modern and (self._watch is None or self._watch.is_over):
+            self._watch = _Watch(child, self.forget)
+            self._watch.begin()
+        self._reader = _Reader(child, self._have_read, self._unread)
+        self._reader.begin()
 
-    def _have_read(self, known: dict[str, Mirrors]) -> None:
+    def _have_read(self, known: dict[str, Mirrors], *, is_whole: bool) -> None:
         self._reader = None
-        self._known, self._read_at = known, asyncio.get_running_loop().time()
+        self._known, self._read_at = known, self._loop.time()
+        self._until = FOREVER if is_whole else self._read_at + _UNREAD_SECONDS
         waiting, self._waiting = self._waiting, []
-        for then in waiting:
-            then()
+        for _child, go_on in waiting:
+            go_on()
         if self._is_stale:
             self._known = None
+
+    def _unread(self) -> None:
+        """The child is gone. Who waits with another one has that one read."""
+        self._reader = None
+        self._waiting = [(child, go_on) for child, go_on in self._waiting if not child.is_over]
+        if self._waiting:
+            self._read(self._waiting[0][0])
 
 
 class _Reader:
     """Reads `tools/list`, all pages. What cannot be read describes no tool, and then nothing is checked."""
 
-    def __init__(self, child: CommonChild, done: Callable[[dict[str, Mirrors]], None]) -> None:
+    def __init__(self, child: CommonChild, done: Callable[..., None], gone: Callable[[], None]) -> None:
         self._child = child
         self._done = done
+        self._gone = gone
         self._party = 0
         self._ident = 0
         self._found: dict[str, Mirrors] = {}
@@ -84,6 +104,7 @@ class _Reader:
 
     def begin(self) -> None:
         self._party = self._child.join(self)
+        self._timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._overdue)
         self._ask(None)
 
     def ready(self) -> None:
@@ -91,28 +112,77 @@ class _Reader:
 
     def deliver(self, message: Message) -> None:
         if isinstance(message, Failure) and message.id == self._ident:
-            self._end()
+            self._end(is_whole=True)  # It has no tools, then.
         if not isinstance(message, Result) or message.id != self._ident:
             return
         self._found |= mirrors(message.result)
         cursor = methods.next_cursor(message.result)
         if cursor is None or cursor in self._cursors or len(self._cursors) >= _PAGES_MAX:
-            self._end()
+            self._end(is_whole=True)
         else:
             self._cursors.add(cursor)
             self._ask(cursor)
 
     def lost(self, fault: GatewayFault) -> None:
         log.info("the tools of a server could not be read", extra={"reason": fault.reason})
-        self._done(self._found)
+        self._timer.cancel()
+        self._gone()
 
     def _ask(self, cursor: str | None) -> None:
         self._ident = next(self._child.mint)
         params = None if cursor is None else payload({"cursor": cursor})
         if self._child.is_modern:
-            params = stateless.with_envelope(params, stateless.Envelope(MODERN.date, self._child.capabilities))
+            params = stateless.with_envelope(params, _ours(self._child))
         self._child.submit(self._party, Request(self._ident, methods.LIST_TOOLS, params))
 
-    def _end(self) -> None:
+    def _overdue(self) -> None:
+        log.warning("the tools of a server could not be read", extra={"reason": "timed_out"})
+        self._end(is_whole=False)
+
+    def _end(self, *, is_whole: bool) -> None:
+        self._timer.cancel()
         self._child.leave(self._party)
-        self._done(self._found)
+        self._done(self._found, is_whole=is_whole)
+
+
+class _Watch:
+    """A subscription of ours: a stateless server tells of its tools only who listens.
+
+    What it says reaches the others by way of the child, which tells of every change; here it matters when it ends.
+    """
+
+    def __init__(self, child: CommonChild, changed: Callable[[], None]) -> None:
+        self.is_over = False
+        self._child = child
+        self._changed = changed
+        self._party = 0
+        self._ident = 0
+
+    def begin(self) -> None:
+        offered = discovery.offer(self._child.greeted or Raw(b"{}"))
+        if not offered.changes.tools:
+            return
+        self._party = self._child.join(self)
+        self._ident = next(self._child.mint)
+        self._child.submit(self._party, discovery.listen(self._ident, Filter(tools=True), _ours(self._child)))
+
+    def ready(self) -> None:
+        """It was before we came."""
+
+    def deliver(self, message: Message) -> None:
+        """A server that does not let us listen is not asked again before the child is another."""
+        is_withdrawn = isinstance(message, Notification) and message.method == methods.CANCELLED
+        if is_withdrawn or (isinstance(message, Result) and message.id == self._ident):
+            self._child.leave(self._party)
+            self._ended()
+
+    def lost(self, _fault: GatewayFault) -> None:
+        self._ended()
+
+    def _ended(self) -> None:
+        self.is_over = True
+        self._changed()
+
+
+def _ours(child: CommonChild) -> Envelope:
+    return Envelope(MODERN.date, child.capabilities)

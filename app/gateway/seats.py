@@ -83,6 +83,7 @@ class OwnChild:
         if self._talk is not None:
             self._talk.close()
         if greeting is not None and self._falls_back and fault.reason in WRONG_ERA:
+            self._eras.learn("modern", speaks=False)
             self._start("legacy", falls_back=False)
             self.submit(greeting)
         else:
