@@ -20,7 +20,7 @@ class Turns(HttpToolsProtocol):
     parser: HttpRequestParser
     cycle: Cycle
     _asgi: ASGIVersions
-    _overtaken: tuple[RequestResponseCycle, ...] = ()
+    _overtaken: tuple[Cycle, ...] = ()
     """Requests in flight when a later one was read: uvicorn forgets to tell them of a lost connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -29,10 +29,8 @@ class Turns(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        for cycle in self._overtaken:
+        for cycle in self._in_flight():
             disconnect(cycle)
-        if self.cycle is not None and self.cycle.gone is not None and not self.cycle.response_complete:
-            self.cycle.gone()
         # Requests know their connection: if it knew them still, only the garbage collector could end them all.
         self._overtaken = ()
         self.pipeline.clear()
@@ -66,8 +64,7 @@ class Turns(HttpToolsProtocol):
         return self.cycle.scope.setdefault("state", {})
 
     def is_answering(self) -> bool:
-        cycles = (*self._overtaken, self.cycle) if self.cycle is not None else ()
-        return any(not cycle.response_complete and not self.is_waiting(cycle) for cycle in cycles)
+        return any(not cycle.response_complete and not self.is_waiting(cycle) for cycle in self._in_flight())
 
     def is_waiting(self, cycle: RequestResponseCycle) -> bool:
         return any(cycle is waiting for waiting, _ in self.pipeline)
@@ -81,6 +78,9 @@ class Turns(HttpToolsProtocol):
         cycle.scope = self._scope(version)
         cycle.method = cycle.scope["method"]
         return cycle
+
+    def _in_flight(self) -> tuple[Cycle, ...]:
+        return (*self._overtaken, self.cycle) if self.cycle is not None else ()
 
     def _scope(self, version: str) -> HTTPScope:
         path, _, query = self.url.partition(b"?")
@@ -101,8 +101,10 @@ class Turns(HttpToolsProtocol):
         }
 
 
-def disconnect(cycle: RequestResponseCycle) -> None:
-    """Its application hears of it at its next `receive`."""
+def disconnect(cycle: Cycle) -> None:
+    """Its application hears of it: at its next `receive`, or as it asked to be told."""
     if not cycle.response_complete:
         cycle.disconnected = True
         cycle.message_event.set()
+        if cycle.gone is not None:
+            cycle.gone()

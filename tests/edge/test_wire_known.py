@@ -6,6 +6,7 @@ import random
 import socket
 from collections.abc import Iterator
 from queue import SimpleQueue
+from threading import Event
 from typing import Any
 from weakref import ref
 
@@ -289,6 +290,21 @@ def test_an_answer_to_a_client_that_is_gone_goes_nowhere(client: Client, app: Re
         pass
     shared.on_loop(lambda: way.answer(200, (), b"too late"))
     assert shared.complaints() == []
+
+
+def test_who_was_handed_a_request_is_told_that_its_client_is_gone_although_another_waits(
+    client: Client, app: Remembering, shared: Served
+) -> None:
+    gone = Event()
+    client.send(post(b"later"))
+    way = app.ways.get(timeout=PATIENCE)
+    shared.on_loop(lambda: way.watch(gone.set))
+    client.send(post(b"waits"))
+    settle(shared)
+    connection = shared.connections()[client.port]
+    client.socket.close()
+    shared.on_loop(connection.flow.resume_reading)
+    assert gone.wait(PATIENCE)
 
 
 def test_who_was_handed_a_request_may_answer_in_a_task_after_all(client: Client) -> None:
