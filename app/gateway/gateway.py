@@ -182,7 +182,9 @@ class Gateway:
                 self._eras[upstream.name],
                 modern_client=modern_client,
                 on_lost=lambda: self._shared.pop(upstream.name, None),
+                on_changed=self._pool_of(upstream.name).shared_changed,
             )
+            self._pool_of(upstream.name).shared_schemas.forget()
             self._shared[upstream.name] = shared
         return shared
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
@@ -220,7 +221,11 @@ class LiveExchange:
         self._perform(self._core.deliver(message, self._loop.time()))
 
     def lost(self, fault: GatewayFault) -> None:
+        """Others may hear of the same fault; of a request that still waited, nothing was executed."""
         self._child = None
+        if isinstance(self._core, Waiting):
+            fault = copy(fault)
+            fault.executed = "no"
         self._perform(self._core.lost(fault))
 
     # Effects.

@@ -48,7 +48,9 @@ class Pool:
         self._shared = shared
         self._groups: dict[tuple[str, bytes], _Group] = {}
         self._owned: dict[str, int] = {}
-        self._shared_schemas = Schemas()
+        self.shared_schemas = Schemas()
+        self._listening: set[LiveExchange] = set()
+        """To the one child that all share."""
 
     def lease(self, live: LiveExchange) -> None:
         """A child for the exchange, now or later; it is told which by `granted`.
@@ -57,7 +59,9 @@ class Pool:
             Overloaded: too many requests of one principal; nothing has happened.
         """
         if self._shared is not None:
-            live.schemas = self._shared_schemas
+            live.schemas = self.shared_schemas
+            if live.asked.request.method == stateless.LISTEN:
+                live.lease = _Ear(self._listening, live)
             live.granted(self._shared(), is_alone=False)
         else:
             self.lease_of(live, as_modern=self._is_modern)
@@ -135,6 +139,12 @@ class Pool:
             if other == owner:
                 group.tell(notification)
 
+    def shared_changed(self, notification: Notification) -> None:
+        """The one child that all share has something new."""
+        self.shared_schemas.forget()
+        for live in list(self._listening):
+            live.changed(notification)
+
 
 _ASKABLE = frozenset(methods.NEEDED_CAPABILITY.values())
 
@@ -211,6 +221,7 @@ class _Group:
     def _grant(self, grant: Grant) -> None:
         if isinstance(grant, Start):
             number = grant.child
+            self.schemas.forget()  # Its tools may be others than those of a child before it.
             self._children[number] = self._pool.start(
                 self._asked,
                 lambda: self._lost(number),
@@ -270,3 +281,21 @@ class _Lease:
 
     def release(self, *, is_clean: bool) -> None:
         self._group.release(self._ticket, is_clean=is_clean)
+
+
+class _Ear:
+    """A subscription's part in the child that all share: nobody gave it up for this one."""
+
+    def __init__(self, listening: set[LiveExchange], live: LiveExchange) -> None:
+        self._listening = listening
+        self._live = live
+        listening.add(live)
+
+    def fits(self, _child: CommonChild) -> bool:
+        return True
+
+    def renew(self, live: LiveExchange) -> None:
+        """It fits always."""
+
+    def release(self, *, is_clean: bool) -> None:  # noqa: ARG002 - as every lease's
+        self._listening.discard(self._live)

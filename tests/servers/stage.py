@@ -252,6 +252,8 @@ def request(ident: object, method: str, params: dict) -> None:
         tool(ident, params["name"], params.get("arguments") or {}, params.get("_meta") or {})
         if MODE == "answers_twice":
             text(ident, "twice")
+    elif method == "tools/list" and MODE == "never_lists":
+        pass
     elif method == "tools/list":
         page(tools(), params, "tools", ident)
     elif method == "resources/list":

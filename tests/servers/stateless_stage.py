@@ -174,6 +174,9 @@ def request(ident: object, method: str, params: dict) -> None:
         notify("notifications/subscriptions/acknowledged", body)
     elif method == "tools/call":
         tool(ident, params)
+    elif method == "tools/list" and MODE == "dies_listing" and not os.path.exists(FILE or ""):
+        with open(FILE or "", "x"):
+            os._exit(3)
     elif method == "tools/list":
         result(ident, {**tools(params.get("cursor")), "ttlMs": 60000, "cacheScope": "public"})
     elif method == "resources/read":
