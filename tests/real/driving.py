@@ -36,7 +36,7 @@ class Findings:
 
 
 def drive(client: Client, job: Json, *steps: Step) -> Findings:
-    """A job says where to connect: transport, url, token, and what the client declares.
+    """A job says where to connect and how: transport, mode, url, token, and what the client declares.
 
     A driver that hangs is started once more. The TypeScript client of the second generation was seen to, twice in some
     twenty runs on an overloaded machine and only over SSE; what it hung on is not known yet.

@@ -34,14 +34,40 @@ CLIENT = Client("typescript-2.x", (str(NODE), str(HERE / "clients/client.mjs")))
 CLIENTS = (MCP1, MCP2, SDK, CLIENT)
 
 
+@dataclass(frozen=True)
+class Visitor:
+    """A client that knows both eras, in the mode by which it chooses one, and with a token of its own."""
+
+    client: Client
+    mode: str
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether it speaks that revision where the gateway does."""
+        return self.mode != "legacy"
+
+    @property
+    def token(self) -> str:
+        return f"a-token-of-{self}-and-of-nobody-else"
+
+    def __str__(self) -> str:
+        return f"{self.client}-{self.mode}"
+
+
+VISITORS = tuple(Visitor(client, mode) for client in (MCP2, CLIENT) for mode in ("legacy", "auto", "2026-07-28"))
+
+
 def servers(folder: Path) -> Json:
-    """The five servers as `mcpServers`, each with what it works on under `folder`."""
+    """As `mcpServers`: five of the registries, each with what it works on under `folder`, and three of ours."""
     return {
         "everything": _npm("everything"),
         "filesystem": _npm("filesystem", str(folder / "files")),
         "memory": _npm("memory") | {"env": {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")}},
         "time": _pypi("time", "--local-timezone", "UTC"),
         "git": _pypi("git", "--repository", str(folder / "repository")),
+        "rounds": {"command": sys.executable, "args": [str(HERE / "servers/modern.py"), "--modern-only"]},
+        "fixture": {"command": sys.executable, "args": ["-m", "tests.conformance.fixtures.modern"]},
+        "first": {"command": MCP1.command[0], "args": ["-m", "tests.conformance.fixtures.legacy"]},
     }
 
 

@@ -6,24 +6,23 @@ import pytest
 
 from tests.real.conftest import Served
 from tests.real.driving import Step, drive, texts
-from tests.real.installed import CLIENTS, Client
+from tests.real.installed import CLIENT, CLIENTS, MCP2, Client
 
 pytestmark = [pytest.mark.registry, pytest.mark.slow]
 
-pytest_parameters = (
-    pytest.mark.parametrize("transport", ["http", "sse"]),
-    pytest.mark.parametrize("client", CLIENTS, ids=str),
-)
+IN_SESSION = [(client, transport) for client in CLIENTS for transport in ("http", "sse")]
+WAYS = [*IN_SESSION, *((client, "stateless") for client in (MCP2, CLIENT))]
 
 
 def _call(name: str, tool: str, **arguments: Any) -> Step:
     return Step(name, "call", {"name": tool, "arguments": arguments})
 
 
-def every_client(test: Any) -> Any:
-    for parameters in pytest_parameters:
-        test = parameters(test)
-    return test
+def _by(ways: list[tuple[Client, str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("client", "transport"), ways, ids=[f"{client}-{way}" for client, way in ways])
+
+
+every_client = _by(WAYS)
 
 
 @every_client
@@ -59,7 +58,7 @@ def test_the_git_server_reads_the_repository(served: Served, client: Client, tra
     assert found["elsewhere"]["isError"] is True
 
 
-@every_client
+@_by(IN_SESSION)
 def test_the_filesystem_server_keeps_to_the_roots_of_the_client(served: Served, client: Client, transport: str) -> None:
     granted, outside = served.folder / "granted", served.folder / "files" / "note.txt"
     written = granted / f"{client}-{transport}.txt"

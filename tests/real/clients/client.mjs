@@ -1,5 +1,7 @@
-// Drives a server with `@modelcontextprotocol/client`, the second generation of the TypeScript SDK. Where the transport
-// lets it, it asks for the modern revision first and falls back to the handshake by what it is answered.
+// Drives a server with `@modelcontextprotocol/client`, the second generation of the TypeScript SDK.
+//
+// Its modes: "legacy", which it has unless told otherwise, is the handshake; "auto" asks for the stateless revision first
+// and falls back to the handshake by what it is answered; a revision is asked for and nothing else is good enough.
 import { drive } from './driver.mjs'
 import { load } from './packages.mjs'
 
@@ -8,7 +10,7 @@ const { Client, SSEClientTransport, StreamableHTTPClientTransport } = load('@mod
 await drive({
   Client,
   transports: { http: StreamableHTTPClientTransport, sse: SSEClientTransport },
-  options: { versionNegotiation: { mode: 'auto' } },
+  options: ({ mode }) => ({ versionNegotiation: { mode: mode.startsWith('20') ? { pin: mode } : mode } }),
   answer: (client, method, reply) => client.setRequestHandler(method, reply),
   callTool: (client, params, options) => client.callTool(params, options),
 })

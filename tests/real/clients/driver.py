@@ -1,7 +1,7 @@
 """Reads a job from standard input, does its steps in one session, and prints one line of JSON for each.
 
-A job is {transport: "http" | "sse", url, token, roots?, silent?, steps: [{as, do, with}]}; `do` names a scenario, `as`
-the line. A silent client declares no capabilities.
+A job is {transport: "http" | "sse", mode, url, token, roots?, silent?, steps: [{as, do, with}]}; `do` names a
+scenario, `as` the line. A silent client declares no capabilities. Mode is how a client that knows both eras chooses.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Drives a server with `mcp` 1.x, the first generation of the Python SDK. Runs in the environment that holds it."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from driver import drive
@@ -10,7 +10,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from pydantic import AnyUrl
-from session import Json, wire
+from session import Json, Next, wire
 
 
 class Mcp1:
@@ -27,6 +27,12 @@ class Mcp1:
 
     def greeting(self, client: ClientSession) -> Json:
         return self._greetings[id(client)]
+
+    def is_stateless(self, _: ClientSession) -> bool:
+        return False
+
+    def listen(self, _: ClientSession, wanted: Json) -> AbstractAsyncContextManager[Next]:
+        raise NotImplementedError(wanted)
 
     def uri(self, text: str) -> AnyUrl:
         return AnyUrl(text)

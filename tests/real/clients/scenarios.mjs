@@ -2,8 +2,6 @@
 
 import { BOUND_MS } from './session.mjs'
 
-const YARDSTICK = { name: 'trigger-long-running-operation', arguments: { duration: 0.4, steps: 4 } }
-
 export const scenarios = {
   greeting,
   lists,
@@ -16,6 +14,7 @@ export const scenarios = {
   roots,
   hear,
   subscribe,
+  log,
   logging,
   progress,
   cancel,
@@ -91,14 +90,21 @@ function hear(session, { data }) {
   return session.hears(isLogged(data))
 }
 
-/** Subscribes, calls a tool that changes the resource, and waits until told. */
-async function subscribe(session, { uri, tool }) {
+/** Subscribes to a resource, or to lists, calls a tool that changes it, and waits until told. */
+function subscribe(session, { uri, lists, tool }) {
+  return session.listening({ resources: uri ? [uri] : [], lists }, async next => {
+    const result = await session.call(tool)
+    const { method, params } = await next()
+    return { updated: { method, params: withoutMeta(params) }, result }
+  })
+}
+
+/** Calls a tool that logs, with messages from a level on; what it logged came with the call. */
+async function log(session, { level, tool }) {
   const since = session.told.length
-  await session.client.subscribeResource({ uri })
-  const result = await session.call(tool)
-  const updated = await session.hears(({ method }) => method === 'notifications/resources/updated', since)
-  await session.client.unsubscribeResource({ uri })
-  return { updated, result }
+  const result = await session.callAt(level, tool)
+  const told = session.told.slice(since).filter(({ method }) => method === 'notifications/message')
+  return { result, logged: told.map(({ params }) => params) }
 }
 
 /** Subscribing is logged by the server at level info: below the first level, above the second. */
@@ -118,14 +124,14 @@ async function progress(session, tool) {
   return { progress: seen, result }
 }
 
-/** Cancels a call at its second report, and then looks whether anything of it still comes while another call runs. */
-async function cancel(session, tool) {
+/** Cancels a call at its second report, and then looks whether anything of it still comes while the next call runs. */
+async function cancel(session, { tool, next: yardstick }) {
   const seen = []
   const abort = new AbortController()
   const onprogress = report => seen.push(report) === 2 && abort.abort('enough seen')
   const rejected = await session.call(tool, { onprogress, signal: abort.signal }).then(() => null, String)
   const since = session.complaints.length
-  const next = await progress(session, YARDSTICK)
+  const next = await progress(session, yardstick)
   const complaints = session.complaints.slice(since).filter(said => said.includes(`"total":${tool.arguments.steps}`))
   return { rejected, progress: seen, next, complaints }
 }
@@ -153,6 +159,10 @@ function echoes(session, index, calls) {
   const messages = Array.from({ length: calls }, (_, call) => `session ${index} call ${call}`)
   const asked = messages.map(message => session.call({ name: 'echo', arguments: { message } }))
   return Promise.all(asked.map(async answer => (await answer).content[0].text))
+}
+
+function withoutMeta({ _meta, ...params } = {}) {
+  return params
 }
 
 const isLogged = beginning => told => String(told.params?.data).startsWith(beginning)

@@ -9,8 +9,6 @@ from mcp import types
 from pydantic import BaseModel
 from session import BOUND_SECONDS, Json, Session, wire
 
-YARDSTICK = {"name": "trigger-long-running-operation", "arguments": {"duration": 0.4, "steps": 4}}
-
 Open = Callable[[], AbstractAsyncContextManager[Session]]
 """Opens a further session, of a silent client."""
 
@@ -86,13 +84,19 @@ async def hear(session: Session, argument: Json, _: Open) -> Json:
 
 
 async def subscribe(session: Session, argument: Json, _: Open) -> Json:
-    """Subscribes, calls a tool that changes the resource, and waits until told."""
-    since, uri = len(session.told), session.sdk.uri(argument["uri"])
-    await session.client.subscribe_resource(uri)
-    result = await session.call(argument["tool"])
-    updated = await session.hears(lambda told: told["method"] == "notifications/resources/updated", since)
-    await session.client.unsubscribe_resource(uri)
-    return {"updated": updated, "result": result}
+    """Subscribes to a resource, or to lists, calls a tool that changes it, and waits until told."""
+    uris = [argument["uri"]] if "uri" in argument else []
+    async with session.listening({"resources": uris, "lists": argument.get("lists", [])}) as following:
+        result = await session.call(argument["tool"])
+        return {"updated": await following(), "result": result}
+
+
+async def log(session: Session, argument: Json, _: Open) -> Json:
+    """Calls a tool that logs, with messages from a level on; what it logged came with the call."""
+    since = len(session.told)
+    result = await session.call_at(argument["level"], argument["tool"])
+    logged = [told["params"] for told in session.told[since:] if told["method"] == "notifications/message"]
+    return {"result": result, "logged": logged}
 
 
 async def logging(session: Session, argument: Json, _: Open) -> list[Json]:
@@ -115,8 +119,8 @@ async def progress(session: Session, tool: Json, _: Open) -> Json:
     return {"result": await session.call(tool, report), "progress": seen}
 
 
-async def cancel(session: Session, tool: Json, open_session: Open) -> Json:
-    """Cancels a call at its second report, and then looks whether more of it comes while another call runs."""
+async def cancel(session: Session, argument: Json, open_session: Open) -> Json:
+    """Cancels a call at its second report, and then looks whether more of it comes while the next call runs."""
     seen: list[Json] = []
     abandoned = anyio.CancelScope()
 
@@ -126,11 +130,11 @@ async def cancel(session: Session, tool: Json, open_session: Open) -> Json:
             abandoned.cancel()
 
     with abandoned:
-        await session.call(tool, report)
+        await session.call(argument["tool"], report)
     since = len(session.told)
     token = await _token_of_the_latest_progress(session)
     await session.sdk.abandon(session.client, token)
-    after = await progress(session, YARDSTICK, open_session)
+    after = await progress(session, argument["next"], open_session)
     return {
         "rejected": abandoned.cancelled_caught,
         "progress": seen,

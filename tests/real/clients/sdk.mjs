@@ -16,7 +16,7 @@ const questions = {
 await drive({
   Client,
   transports: { http: StreamableHTTPClientTransport, sse: SSEClientTransport },
-  options: {},
+  options: () => ({}),
   answer: (client, method, reply) => client.setRequestHandler(questions[method], reply),
   callTool: (client, params, options) => client.callTool(params, types.CallToolResultSchema, options),
 })

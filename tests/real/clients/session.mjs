@@ -1,6 +1,7 @@
 // One client in one session, whichever generation of the SDK it is of: what it was asked and told is kept.
 export const BOUND_MS = 15_000
 
+const LOG_LEVEL = 'io.modelcontextprotocol/logLevel'
 const CAPABILITIES = { elicitation: { form: {}, url: {} }, roots: { listChanged: true }, sampling: {} }
 
 export class Session {
@@ -29,7 +30,8 @@ export class Session {
 
   async #connect() {
     const capabilities = this.#target.silent ? {} : CAPABILITIES
-    this.client = new this.#sdk.Client({ name: 'viaduct-tests', version: '1.0.0' }, { capabilities, ...this.#sdk.options })
+    const options = { capabilities, ...this.#sdk.options(this.#target) }
+    this.client = new this.#sdk.Client({ name: 'viaduct-tests', version: '1.0.0' }, options)
     this.client.onerror = error => this.complaints.push(String(error.message ?? error))
     this.client.fallbackNotificationHandler = async notification => this.#tell(notification)
     if (!this.#target.silent) {
@@ -61,8 +63,36 @@ export class Session {
     await this.client.connect(this.transport)
   }
 
-  call({ name, arguments: given = {} }, options = {}) {
-    return this.#sdk.callTool(this.client, { name, arguments: given }, { timeout: BOUND_MS, ...options })
+  call({ name, arguments: given = {}, ...rest }, options = {}) {
+    return this.#sdk.callTool(this.client, { name, arguments: given, ...rest }, { timeout: BOUND_MS, ...options })
+  }
+
+  get isStateless() {
+    return this.client.getProtocolEra?.() === 'modern'
+  }
+
+  /** Calls the tool with log messages from this level on. */
+  async callAt(level, tool) {
+    if (this.isStateless) return this.call({ ...tool, _meta: { [LOG_LEVEL]: level } })
+    await this.client.setLoggingLevel(level)
+    return this.call(tool)
+  }
+
+  /** Subscribes, as its era does, to `resources` and to the lists of `lists`, for as long as `body` runs. */
+  async listening({ resources = [], lists = [] }, body) {
+    const since = this.told.length
+    const next = () => this.hears(({ method }) => /\/(updated|list_changed)$/.test(method), since)
+    if (this.isStateless) {
+      const changes = Object.fromEntries(lists.map(name => [`${name}ListChanged`, true]))
+      const subscription = await this.client.listen({ resourceSubscriptions: resources, ...changes })
+      const found = await body(next)
+      await subscription.close()
+      return found
+    }
+    for (const uri of resources) await this.client.subscribeResource({ uri })
+    const found = await body(next)
+    for (const uri of resources) await this.client.unsubscribeResource({ uri })
+    return found
   }
 
   /** The first notification from the one numbered `since` on that is as it should be. */

@@ -13,6 +13,10 @@ BOUND_SECONDS = 15.0
 
 Json = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
+Next = Callable[[], Awaitable[Json]]
+"""The next change that a subscription tells of."""
+
+LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
 class Sdk(Protocol):
@@ -23,6 +27,10 @@ class Sdk(Protocol):
 
     def open(self, target: Json, callbacks: Json) -> AbstractAsyncContextManager[Any]: ...
     def greeting(self, client: Any) -> Json: ...
+    def is_stateless(self, client: Any) -> bool: ...
+    def listen(self, client: Any, wanted: Json) -> AbstractAsyncContextManager[Next]:
+        """Subscribes as the stateless era does."""
+
     def uri(self, text: str) -> Any: ...
     async def abandon(self, client: Any, request_id: int) -> None:
         """Tells the server of a cancellation, where leaving the call does not do so by itself."""
@@ -46,9 +54,38 @@ class Session:
         async with sdk.open(target, session._callbacks()) as session.client:
             yield session
 
-    async def call(self, tool: Json, report: Report | None = None) -> Json:
+    @property
+    def is_stateless(self) -> bool:
+        return self.sdk.is_stateless(self.client)
+
+    async def call(self, tool: Json, report: Report | None = None, meta: Json | None = None) -> Json:
         with anyio.fail_after(BOUND_SECONDS):
-            return wire(await self.client.call_tool(tool["name"], tool.get("arguments", {}), progress_callback=report))
+            return wire(
+                await self.client.call_tool(
+                    tool["name"], tool.get("arguments", {}), progress_callback=report, meta=meta
+                )
+            )
+
+    async def call_at(self, level: str, tool: Json) -> Json:
+        """Calls the tool with log messages from this level on."""
+        if self.is_stateless:
+            return await self.call(tool, meta={LOG_LEVEL: level})
+        await self.client.set_logging_level(level)
+        return await self.call(tool)
+
+    @asynccontextmanager
+    async def listening(self, wanted: Json) -> AsyncIterator[Next]:
+        """Subscribes, as its era does, to `resources` and to the lists of `lists`."""
+        if self.is_stateless:
+            async with self.sdk.listen(self.client, wanted) as following:
+                yield following
+            return
+        since, uris = len(self.told), [self.sdk.uri(uri) for uri in wanted.get("resources", [])]
+        for uri in uris:
+            await self.client.subscribe_resource(uri)
+        yield lambda: self.hears(_is_change, since)
+        for uri in uris:
+            await self.client.unsubscribe_resource(uri)
 
     async def hears(self, is_it: Callable[[Json], bool], since: int = 0) -> Json:
         """The first notification from the one numbered `since` on that is as it should be."""
@@ -91,6 +128,10 @@ class Session:
         self.asked.append({"method": method, "params": params})
         answer: Json = self.answers[method]
         return answer
+
+
+def _is_change(told: Json) -> bool:
+    return str(told["method"]).endswith(("/updated", "/list_changed"))
 
 
 def wire(model: BaseModel) -> Json:
