@@ -102,10 +102,10 @@ class Interview(Exchange):
 
     def lost(self, fault: GatewayFault) -> list[Effect]:
         """Of a parked call the retry hears it."""
-        self._questions = Questions()
+        self._questions, self._is_talkative = Questions(), False
         if self.is_over or not self.is_parked:
             return super().lost(fault)
-        self._is_running = self._is_talkative = False
+        self._is_running = False
         if self._server:
             fault.details.setdefault("server", self._server)
         self._early = self._early or failure(0, fault)
