@@ -18,21 +18,17 @@ def tuned(
         import app.asgi
 
         configured = app.asgi.gateway_settings
+        eras, parks, pool, deadlines = {eras or {}!r}, {parks or {}!r}, {pool or {}!r}, {deadlines!r}
+
+        def own(upstream):
+            patience = replace(upstream.deadlines, **deadlines)
+            patience = replace(patience, park=parks.get(upstream.name, patience.park))
+            return replace(upstream, deadlines=patience, era=eras.get(upstream.name, upstream.era))
 
         def tuned(config):
             settings = configured(config)
-            upstreams = tuple(
-                replace(
-                    upstream,
-                    deadlines=replace(
-                        upstream.deadlines,
-                        **({deadlines!r} | {{"park": {parks or {}!r}.get(upstream.name, upstream.deadlines.park)}}),
-                    ),
-                    era={eras or {}!r}.get(upstream.name, upstream.era),
-                )
-                for upstream in settings.upstreams
-            )
-            return replace(settings, upstreams=upstreams, pool=replace(settings.pool, **{pool or {}!r}))
+            upstreams = tuple(map(own, settings.upstreams))
+            return replace(settings, upstreams=upstreams, pool=replace(settings.pool, **pool))
 
         app.asgi.gateway_settings = tuned
     """)
