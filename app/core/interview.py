@@ -214,9 +214,6 @@ class Interview(Exchange):
             return self._park(now)
         return super().tick(now, withdraw)
 
-    def _expired(self, withdraw: Callable[[int], bool]) -> list[Effect]:
-        return [*self._lapse("the call timed out"), *super()._expired(withdraw)]
-
     def _park(self, now: float) -> list[Effect]:
         stream, self._stream = self._stream, None
         self._round += 1
@@ -227,10 +224,12 @@ class Interview(Exchange):
         return [] if stream is None else [ToClient(stream, Result(self._request.id, body)), EndStream(stream)]
 
     def _ask_soon(self, now: float) -> None:
-        """When no further question has come for a moment, and not later than a few moments after the first."""
+        """When no further question has come for a moment, and not later than a few moments after the first, nor than
+        the call would time out: a server that asks is at work."""
         limits = self._deadlines
         self._first_at = min(self._first_at, now)
-        self._ask_at = min(now + limits.ask_after, self._first_at + limits.ask_within)
+        last_at = min(self._first_at + limits.ask_within, self._quiet_at, self._max_at)
+        self._ask_at = min(now + limits.ask_after, last_at)
         self._set_due()
 
     def _set_due(self) -> None:

@@ -25,6 +25,7 @@ from tests.core.exchanges import (
     request,
     retry,
     unanswered,
+    withdrawal,
 )
 
 LAPSED = [(1, -31001, "client_unreachable"), ("1", -31001, "client_unreachable")]
@@ -203,6 +204,15 @@ def test_a_question_after_the_answer_is_no_question_of_the_call() -> None:
     assert unanswered(core.deliver(form(2, "b"), 3.0)) == [(2, -31001, "client_unreachable")]
     assert core.is_owed
     assert core.resume(retry(2, {}), 1, 2, 3.0, can_stream=True) == done(2, completed(2))
+
+
+def test_a_child_that_asks_after_its_answer_is_suspect() -> None:
+    core = parked(begun(), form(1, "a"))
+    core.deliver(withdrawal(1), 2.0)
+    core.deliver(Result(100, raw("{}")), 2.0)
+    owed = [core.is_owed]
+    core.deliver(form(2, "b"), 3.0)
+    assert [*owed, core.is_owed] == [False, True]
 
 
 @pytest.mark.parametrize(("core", "stream"), [(begun, 1), (asked, 1), (resumed, 2)])

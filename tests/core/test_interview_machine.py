@@ -338,6 +338,7 @@ class InterviewMachine(RuleBasedStateMachine):
         if body.get("resultType") == "input_required":
             self.show(body)
         elif body.get("code") == -31003:
+            assert self.books.questions == {}
             assert self.now >= min(self.books.heard_at + LIMITS.request, self.books.waits_from + LIMITS.max_request)
         elif body.get("code") != -31006:
             early = self.books.early

@@ -89,6 +89,15 @@ def test_a_child_that_never_pauses_is_not_waited_for_longer_than_the_first_quest
     assert len(asking(core.tick(1.2, never), 1, 1)["inputRequests"]) == 20
 
 
+@pytest.mark.parametrize("token", [None, "p"])
+def test_a_child_that_asks_just_before_the_call_times_out_is_heard(token: str | None) -> None:
+    core = begun(request(token=token), can_stream=False)
+    core.deliver(form(1, "a"), 59.99)
+    assert core.due == 60
+    assert list(asking(core.tick(60, never), 1, 1)["inputRequests"]) == ["a"]
+    assert core.is_parked
+
+
 def test_the_pause_is_measured_anew_when_what_was_asked_first_is_withdrawn() -> None:
     core = begun(can_stream=False)
     core.deliver(form(1, "a"), 1.0)
