@@ -13,7 +13,7 @@ from app.protocol.faults import BadParams, HeaderMismatch, UnknownMethod, Unsupp
 from app.protocol.jsonrpc import Request, payload
 from app.protocol.methods import LOG_LEVELS
 from app.protocol.revisions import REVISIONS, SERVED
-from app.protocol.stateless import LOG_LEVEL_KEY, REMOVED, Envelope
+from app.protocol.stateless import LOG_LEVEL_KEY, REMOVED, Admitted, Envelope, fields_of, read_meta
 
 _TARGET = {
     "tools/call": "name",
@@ -25,11 +25,10 @@ _TARGET = {
 }
 """What `Mcp-Name` mirrors ("Standard Request Headers"; of tasks, SEP-2663: "Routing Headers")."""
 
-_fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _strings: Decoder[str] = Decoder(str)
 
 
-def admit(request: Request, carried: Envelope, headers: Mapping[bytes, bytes]) -> Request:
+def admit(request: Request, headers: Mapping[bytes, bytes]) -> Admitted:
     """Judge a stateless request by its headers, whose names are in lower case.
 
     What goes on is the request as it was judged: of a member that was written twice, the one that counted. The
@@ -39,20 +38,22 @@ def admit(request: Request, carried: Envelope, headers: Mapping[bytes, bytes]) -
         HeaderMismatch: a header is absent, malformed or says something else than the body.
         UnsupportedRevision: header and body name a revision that is not served in this way.
         UnknownMethod: the revision removed the method.
-        BadParams: the body does not name its target, or the log level is none.
+        BadParams: the body lacks what every request carries, does not name its target, or the log level is none.
     """
+    fields, method, target = fields_of(request), request.method, ""
+    meta = read_meta(fields)
+    carried = meta.carried
     _check_version(carried, headers)
-    if written.plain(headers, written.METHOD) != request.method:
+    if written.plain(headers, written.METHOD) != method:
         raise HeaderMismatch("Mcp-Method must be there, and be the method of the body")
-    fields = _fields.decode(request.params or b"{}")
-    if request.method in _TARGET:
-        _check_target(_TARGET[request.method], fields, headers)
-    if request.method in REMOVED:
-        raise UnknownMethod(f"{request.method} is not a method of {carried.version}")
+    if method in _TARGET:
+        target = _target(_TARGET[method], fields, headers)
+    if method in REMOVED:
+        raise UnknownMethod(f"{method} is not a method of {carried.version}")
     if carried.log_level and carried.log_level not in LOG_LEVELS:
         raise BadParams(f'_meta["{LOG_LEVEL_KEY}"] must be one of {", ".join(LOG_LEVELS)}')
-    fields["_meta"] = payload(_fields.decode(fields["_meta"]))
-    return Request(request.id, request.method, payload(fields))
+    fields["_meta"] = meta.written
+    return Admitted(request.id, method, payload(fields), fields=fields, meta=meta, target=target)
 
 
 def _check_version(carried: Envelope, headers: Mapping[bytes, bytes]) -> None:
@@ -68,7 +69,7 @@ def _check_version(carried: Envelope, headers: Mapping[bytes, bytes]) -> None:
     raise UnsupportedRevision(message, carried.version, SERVED)
 
 
-def _check_target(member: str, fields: Mapping[str, Raw], headers: Mapping[bytes, bytes]) -> None:
+def _target(member: str, fields: Mapping[str, Raw], headers: Mapping[bytes, bytes]) -> str:
     said = written.decoded(headers, written.NAME)
     try:
         target = _strings.decode(fields.get(member, b"null"))
@@ -78,3 +79,4 @@ def _check_target(member: str, fields: Mapping[str, Raw], headers: Mapping[bytes
         raise BadParams(f"params.{member} must be a string") from wrong
     if said != target:
         raise HeaderMismatch(f"Mcp-Name must be there, and be params.{member} of the body")
+    return target

@@ -114,13 +114,14 @@ class Exchange:
     # What the other kinds of exchange do otherwise.
 
     def _send(self) -> list[Effect]:
-        self._ident = next(self._mint)
+        self._ident = ident = next(self._mint)
         self._is_running = True
-        ours, self._token = under_token(Request(self._ident, self._request.method, self._params()), self._ident)
-        return [ToUpstream(ours)]
+        return [ToUpstream(Request(ident, self._request.method, self._params(ident)))]
 
-    def _params(self) -> Raw | None:
-        return self._request.params
+    def _params(self, ident: int) -> Raw | None:
+        """As the server gets them, with our token in the place of the client's."""
+        ours, self._token = under_token(self._request, ident)
+        return ours.params
 
     def _replied(self, reply: Reply) -> list[Effect]:
         match reply:

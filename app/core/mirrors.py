@@ -15,8 +15,8 @@ from msgspec.json import Decoder
 
 from app.protocol import headers as written
 from app.protocol.faults import HeaderMismatch
-from app.protocol.jsonrpc import Request, payload
-from app.protocol.methods import called_tool
+from app.protocol.jsonrpc import payload
+from app.protocol.stateless import Admitted
 
 _KEY = "x-mcp-header"
 _TYPES = frozenset({"string", "integer", "boolean"})
@@ -24,6 +24,7 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?")
 _NUMBER = re.compile(_DECIMAL.pattern + r"([eE][+-]?[0-9]{1,3})?")
 _SAFE = 2**53 - 1
+_NONE = Raw(b"{}")
 
 _SCHEMA = frozenset(
     "additionalItems additionalProperties contains contentSchema else if items not propertyNames then "
@@ -87,22 +88,21 @@ def mirrors(listed: Raw) -> dict[str, Mirrors]:
     return found
 
 
-def check_call(tools: Mapping[str, Mirrors], call: Request, headers: Mapping[bytes, bytes]) -> Request:
+def check_call(tools: Mapping[str, Mirrors], call: Admitted, headers: Mapping[bytes, bytes]) -> Admitted:
     """Judge a `tools/call` by what its tool asks for; what goes on is the call as it was judged.
 
     Raises:
         HeaderMismatch: as `check_mirrors`.
     """
-    name, given = called_tool(call.params)
-    annotated = tools.get(name, ())
+    annotated = tools.get(call.target, ())
+    if not annotated:
+        return call
+    given = call.fields.get("arguments", _NONE)
     check_mirrors(annotated, given, headers)
     judged = as_judged(annotated, given)
     if judged is given:
         return call
-    params = _fields.decode(call.params or b"{}")
-    if "arguments" in params:
-        params["arguments"] = judged
-    return Request(call.id, call.method, payload(params))
+    return call.with_fields({**call.fields, "arguments": judged}) if "arguments" in call.fields else call
 
 
 def check_mirrors(annotated: Mirrors, arguments: Raw, headers: Mapping[bytes, bytes]) -> None:

@@ -11,12 +11,10 @@ from app.gateway.live_exchange import LiveExchange
 from app.protocol import stateless
 from app.protocol.faults import InvalidRequest
 from app.protocol.jsonrpc import Message, Notification, Request
-from app.protocol.stateless import Envelope
-
-_NOBODY = Envelope("", {})
+from app.protocol.stateless import Admitted
 
 
-def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool) -> tuple[Request | None, Envelope]:
+def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool) -> Admitted | None:
     """The request as it is to be served; none where the message is a notification, for none of this era means anything.
 
     Raises:
@@ -25,13 +23,12 @@ def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool
     """
     match message:
         case Request():
-            carried = stateless.envelope(message)
-            request = admit(message, carried, head)
+            request = admit(message, head)
             if request.method == stateless.LISTEN and not takes_stream:
                 raise Refusal(406, "not_acceptable", "a subscription is answered with text/event-stream; accept that")
-            return request, carried
+            return request
         case Notification():
-            return None, _NOBODY
+            return None
         case list():
             raise InvalidRequest("this revision has no batches; send one message in each POST")
         case _:

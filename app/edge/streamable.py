@@ -149,7 +149,7 @@ class _Post:
         return _InSession(self, live, stream, response, begins=is_initialize)
 
     def _exchange(self, message: Message | list[Message], owner: str) -> Spoken | None:
-        request, carried = stateless.admitted(message, self._head, takes_stream=self._takes_stream)
+        request = stateless.admitted(message, self._head, takes_stream=self._takes_stream)
         if request is None:
             return None
         self._check_open()
@@ -158,7 +158,6 @@ class _Post:
             self._upstream,
             owner,
             request,
-            carried,
             self._head,
             response,
             takes_json=self._takes_json,

@@ -17,7 +17,7 @@ from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet
 from app.protocol import stateless
 from app.protocol.jsonrpc import Request
-from app.protocol.stateless import Envelope
+from app.protocol.stateless import Admitted
 
 _values: Decoder[dict[str, object]] = Decoder(dict[str, object])
 _sorted = Encoder(order="sorted")
@@ -48,8 +48,7 @@ class Exchanges:
         self,
         upstream: UpstreamSettings,
         owner: str,
-        request: Request,
-        carried: Envelope,
+        request: Admitted,
         headers: dict[bytes, bytes],
         outlet: Outlet,
         *,
@@ -71,7 +70,7 @@ class Exchanges:
                     request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream
                 )
         is_foreign = state is not None and sealed is None
-        asked = Asked(owner, upstream, request, carried, headers, is_foreign)
+        asked = Asked(owner, upstream, request, headers, is_foreign)
         pool = self._pool_of(upstream.name)
         if self._alarm is None:
             self._alarm = Alarm(self._tick)

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
@@ -19,19 +21,21 @@ from app.protocol import discovery, methods, stateless
 from app.protocol.faults import BadParams, GatewayFault, Overloaded
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result
 from app.protocol.revisions import SERVED
-from app.protocol.stateless import Envelope
+from app.protocol.stateless import Admitted, Envelope
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A stateless request as it was admitted. `has_foreign_state`: it carries a state, and not one that we sealed."""
 
     owner: str
     upstream: UpstreamSettings
-    request: Request
-    carried: Envelope
+    request: Admitted
     headers: dict[bytes, bytes]
     has_foreign_state: bool = False
+
+    @property
+    def carried(self) -> Envelope:
+        return self.request.meta.carried
 
 
 class Lease(Protocol):
@@ -166,13 +170,14 @@ class LiveExchange:
         except Overloaded as fault:
             self._perform(self._core.lost(fault))
 
-    def _checked(self, judged: Request | GatewayFault) -> None:
+    def _checked(self, judged: Admitted | GatewayFault) -> None:
         if self._core.is_over or self._child is None:
             return
         if isinstance(judged, GatewayFault):
             self._perform(self._core.lost(judged))
         else:
-            self.asked = replace(self.asked, request=judged)
+            if judged is not self.asked.request:
+                self.asked = replace(self.asked, request=judged)
             self._go(self._child)
 
     def _go(self, child: CommonChild) -> None:

@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 
-from msgspec.json import Encoder
-
 from app.core.eras import Eras
 from app.core.leases import ChildNumber, Grant, Leases, Need, Start, Ticket, Wait
 from app.gateway.alarm import Alarm
@@ -22,8 +20,6 @@ from app.gateway.tasks import Tasks
 from app.protocol import methods, stateless
 from app.protocol.faults import Overloaded
 from app.protocol.jsonrpc import Notification
-
-_sorted = Encoder(order="sorted")
 
 Changed = Callable[[Notification], None]
 
@@ -89,7 +85,7 @@ class Pool:
 
     def _group_of(self, asked: Asked, *, as_modern: bool) -> "_Group":
         """Of the first group that turns out to be of stateless children, the principal's other requests are too."""
-        told = b"" if as_modern else _sorted.encode(asked.carried.capabilities)
+        told = b"" if as_modern else asked.request.meta.told
         group = self._groups.get((asked.owner, told))
         if group is None:
             group = self._earlier(asked.owner) if as_modern else None

@@ -14,7 +14,7 @@ from app.protocol.discovery import Filter
 from app.protocol.faults import GatewayFault, HeaderMismatch
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
 from app.protocol.revisions import MODERN
-from app.protocol.stateless import Envelope
+from app.protocol.stateless import Admitted, Envelope
 
 log = logging.getLogger("viaduct.exchange")
 
@@ -24,7 +24,7 @@ _PATIENCE_SECONDS = 5.0
 _UNREAD_SECONDS = 60.0
 """When to look again, where a server did not say what its tools are."""
 
-Then = Callable[[Request | GatewayFault], None]
+Then = Callable[[Admitted | GatewayFault], None]
 """Told the call as it was judged, or why it is refused."""
 
 
@@ -46,7 +46,7 @@ class Schemas:
         self._known = None
         self._is_stale = True
 
-    def check(self, child: CommonChild, call: Request, headers: dict[bytes, bytes], then: Then) -> None:
+    def check(self, child: CommonChild, call: Admitted, headers: dict[bytes, bytes], then: Then) -> None:
         """Judge a call of a tool; a mismatch is told only after a look at what the server says now."""
         if self._known is not None and self._loop.time() < self._until:
             judged = self._judge(call, headers)
@@ -58,7 +58,7 @@ class Schemas:
         if self._reader is None:
             self._read(child)
 
-    def _judge(self, call: Request, headers: dict[bytes, bytes]) -> Request | HeaderMismatch:
+    def _judge(self, call: Admitted, headers: dict[bytes, bytes]) -> Admitted | HeaderMismatch:
         try:
             return check_call(self._known or {}, call, headers)
         except HeaderMismatch as wrong:

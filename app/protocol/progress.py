@@ -22,16 +22,22 @@ def under_token(request: Request, ours: int) -> tuple[Request, RequestId | None]
     if request.params is None:
         return request, None
     params = _fields.decode(request.params)
+    is_other, theirs = put_token(params, ours)
+    return (Request(request.id, request.method, Raw(_encoder.encode(params))) if is_other else request), theirs
+
+
+def put_token(params: dict[str, Raw], ours: int) -> tuple[bool, RequestId | None]:
+    """The same done to the parameters themselves: whether there was something to do, and the token that they had."""
     spellings = [name for name in params if len(name) == len(_META) and name.casefold() == _META]
     if not spellings:
-        return request, None
+        return False, None
     theirs: RequestId | None = None
     if _META in params:
         params[_META], theirs = _replaced(params[_META], ours)
     for name in spellings:
         if name != _META:
             del params[name]
-    return Request(request.id, request.method, Raw(_encoder.encode(params))), theirs
+    return True, theirs
 
 
 def _replaced(meta: Raw, ours: int) -> tuple[Raw, RequestId | None]:

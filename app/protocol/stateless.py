@@ -4,6 +4,7 @@ What is not named here stays the bytes it was; a member that is replaced is repl
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder, Encoder
@@ -38,9 +39,12 @@ REMOVED = frozenset(
 )
 """Methods of the handshake revisions that this one does not have (changelog: "Major changes", 2, 4 and 5)."""
 
+_OF_RETRIES = ("inputResponses", "requestState")
+_KEPT_BYTES = 2048
+
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _strings: Decoder[str] = Decoder(str)
-_encoder = Encoder()
+_sorted = Encoder(order="sorted")
 
 
 class Envelope(Struct, frozen=True):
@@ -50,6 +54,29 @@ class Envelope(Struct, frozen=True):
     capabilities: dict[str, Raw]
     client_info: Raw | None = None
     log_level: str = ""
+
+
+class Meta(Struct, frozen=True):
+    """A request's `_meta`, read: `written` has each member once, the `rest` is what this revision has no key for."""
+
+    carried: Envelope
+    written: Raw
+    rest: Raw | None
+    told: bytes
+    """The capabilities: one and the same for whoever declares the same."""
+
+
+class Admitted(Request, frozen=True, kw_only=True):
+    """A request of which each member was read once: `fields` are those of its parameters, not to be changed."""
+
+    fields: dict[str, Raw]
+    meta: Meta
+    target: str
+    """What it is sent to: a tool, a prompt, a resource."""
+
+    def with_fields(self, fields: dict[str, Raw]) -> "Admitted":
+        """The same with other parameters."""
+        return Admitted(self.id, self.method, payload(fields), fields=fields, meta=self.meta, target=self.target)
 
 
 class Question(Struct, frozen=True):
@@ -95,9 +122,31 @@ def envelope(request: Request) -> Envelope:
     """What the request carries.
 
     Raises:
+        BadParams: as `read_meta`.
+    """
+    return read_meta(fields_of(request)).carried
+
+
+def fields_of(request: Request) -> dict[str, Raw]:
+    """Its parameters, not to be changed."""
+    return request.fields if isinstance(request, Admitted) else _fields.decode(request.params or b"{}")
+
+
+def read_meta(fields: Mapping[str, Raw]) -> Meta:
+    """The `_meta` of these parameters. A client's requests have the same, to the byte, but for tokens and traces.
+
+    Raises:
         BadParams: a required field is missing, or one is not of its type (basic: "Per-request protocol fields").
     """
-    fields = meta(request.params)
+    written = bytes(fields.get("_meta", b"{}"))
+    return _kept_meta(written) if len(written) <= _KEPT_BYTES else _read_meta(written)
+
+
+def _read_meta(written: bytes) -> Meta:
+    try:
+        fields = _fields.decode(written)
+    except DecodeError:
+        fields = {}
     try:
         version = _strings.decode(fields.get(VERSION_KEY, b"null"))
     except DecodeError as wrong:
@@ -110,21 +159,28 @@ def envelope(request: Request) -> Envelope:
         level = _strings.decode(fields.get(LOG_LEVEL_KEY, b'""'))
     except DecodeError as wrong:
         raise BadParams(f'_meta["{LOG_LEVEL_KEY}"] is not a string', reason="bad_params") from wrong
-    return Envelope(version, capabilities, fields.get(CLIENT_INFO_KEY), level)
+    carried = Envelope(version, capabilities, fields.get(CLIENT_INFO_KEY), level)
+    rest = {key: value for key, value in fields.items() if key not in _ENVELOPE}
+    return Meta(carried, payload(fields), payload(rest) if rest else None, _sorted.encode(capabilities))
 
 
-def without_envelope(params: Raw | None) -> Raw | None:
-    """The parameters as a server of the handshake revisions knows them."""
-    if params is None:
-        return None
-    fields = _fields.decode(params)
-    kept = {key: value for key, value in meta(params).items() if key not in _ENVELOPE}
+_kept_meta = lru_cache(maxsize=256)(_read_meta)
+
+
+def without_envelope(request: Request) -> dict[str, Raw]:
+    """The parameters as a server of the handshake revisions knows them.
+
+    Raises:
+        BadParams: as `read_meta`.
+    """
+    fields = dict(fields_of(request))
+    rest = request.meta.rest if isinstance(request, Admitted) else read_meta(fields).rest
     fields.pop("_meta", None)
-    fields.pop("inputResponses", None)
-    fields.pop("requestState", None)
-    if kept:
-        fields["_meta"] = payload(kept)
-    return payload(fields)
+    for name in _OF_RETRIES:
+        fields.pop(name, None)
+    if rest is not None:
+        fields["_meta"] = rest
+    return fields
 
 
 def with_envelope(params: Raw | None, carried: Envelope) -> Raw:
@@ -242,13 +298,17 @@ def answers(request: Request) -> tuple[dict[str, Raw], str | None]:
     Raises:
         BadParams: not of their types.
     """
-    if request.params is None:
+    if request.params is None or (isinstance(request, Admitted) and not _is_retry(request)):
         return {}, None
     try:
         said = _answered.decode(request.params)
     except DecodeError as wrong:
         raise BadParams(f"inputResponses or requestState: {wrong}") from wrong
     return said.responses, None if said.state is UNSET else said.state
+
+
+def _is_retry(request: Admitted) -> bool:
+    return "requestState" in request.fields or "inputResponses" in request.fields
 
 
 def is_object(value: Raw) -> bool:

@@ -9,7 +9,7 @@ from app.core.admission import admit
 from app.protocol.faults import BadParams, ClientFault, HeaderMismatch, UnknownMethod, UnsupportedRevision
 from app.protocol.jsonrpc import Request
 from app.protocol.revisions import SERVED
-from app.protocol.stateless import CAPABILITIES_KEY, LOG_LEVEL_KEY, REMOVED, VERSION_KEY, envelope
+from app.protocol.stateless import CAPABILITIES_KEY, LOG_LEVEL_KEY, REMOVED, VERSION_KEY
 
 VERSION = "2026-07-28"
 Headers = dict[bytes, bytes]
@@ -26,7 +26,7 @@ def headers(method: str, name: str | None = None, version: str = VERSION) -> Hea
 
 
 def judged(asked: Request, said: Headers) -> Request:
-    return admit(asked, envelope(asked), said)
+    return admit(asked, said)
 
 
 def refusal(asked: Request, said: Headers) -> ClientFault:
