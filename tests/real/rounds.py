@@ -56,6 +56,7 @@ EVERYTHING = Round(
         Step("echo", "call", _tool("echo", message="ą 漢 🙂")),
         Step("form", "ask", _form("trigger-elicitation-request", {"name": "Ada", "check": True, "integer": 7})),
         Step("url", "ask", _url("trigger-url-elicitation", url=PAGE)),
+        Step("url first", "ask", _url("trigger-url-elicitation", url=PAGE, errorPath=True)),
         Step("sampling", "ask", _sampling("trigger-sampling-request", prompt="say it", maxTokens=12)),
         Step("roots", "ask", {"tool": _tool("get-roots-list"), "answers": {}}),
         Step("progress", "progress", _tool("trigger-long-running-operation", duration=0.3, steps=3)),

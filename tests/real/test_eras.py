@@ -3,18 +3,24 @@
 The mixed pairs lose nothing: what a server asks, reports, logs and announces comes to the client's own callbacks.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 import pytest
 
-from tests.real.conftest import Served
+from tests.conformance.served import gateway
+from tests.real import installed
+from tests.real.conftest import TOKEN, Served
 from tests.real.driving import Findings, Step, drive, questions, texts
 from tests.real.installed import VISITORS, Visitor
 from tests.real.rounds import ELICIT, EVERYTHING, FIRST, FIXTURE, PAGE, ROOTS, ROUNDS, SAMPLE, Round
 
 pytestmark = [pytest.mark.registry, pytest.mark.slow]
+
+
+STATELESS = [visitor for visitor in VISITORS if visitor.is_stateless]
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,14 @@ def test_a_url_is_asked_for(visit: Visit) -> None:
     assert visit.round_.says["url"] in texts(visit.found["url"]["result"])
 
 
+@pytest.mark.parametrize("round_", [EVERYTHING], ids=lambda round_: round_.server)
+@pytest.mark.parametrize("visitor", STATELESS, ids=str)
+def test_an_error_that_wants_a_url_visited_first_becomes_a_question(visit: Visit) -> None:
+    asked = questions(visit.found["url first"], ELICIT)
+    assert [question["url"] for question in asked] == ["https://modelcontextprotocol.io", PAGE]
+    assert visit.round_.says["url"] in texts(visit.found["url first"]["result"])
+
+
 @visits(EVERYTHING, ROUNDS, FIXTURE, FIRST)
 def test_a_sample_is_asked_for_and_its_answer_reaches_the_tool(visit: Visit) -> None:
     [question] = questions(visit.found["sampling"], SAMPLE)
@@ -159,3 +173,23 @@ def test_questions_of_three_kinds_are_answered_in_one_round(visit: Visit) -> Non
     asked = visit.found["all at once"]["asked"]
     assert {question["method"] for question in asked} == {ELICIT, SAMPLE, ROOTS}
     assert texts(visit.found["all at once"]["result"]) == "Ada in 1 place said said to say it"
+
+
+@pytest.fixture(scope="module")
+def run_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """One server that speaks both eras, as its first request decides, and no file needed."""
+    installed.require()
+    command = ("--", sys.executable, str(installed.HERE / "servers/modern.py"))
+    with gateway(tmp_path_factory.mktemp("run"), "run", "--port", "0", "--token", TOKEN, *command) as port:
+        yield port
+
+
+@pytest.mark.parametrize("visitor", VISITORS, ids=str)
+def test_a_server_of_both_eras_is_met_in_the_clients_own(run_port: int, visitor: Visitor) -> None:
+    url = f"http://127.0.0.1:{run_port}/mcp"
+    job = {"transport": "http", "mode": visitor.mode, "url": url, "token": TOKEN}
+    found = drive(visitor.client, job, Step("greeting", "greeting"), *ROUNDS.steps[:5])
+    assert found["greeting"]["protocolVersion"] == ("2026-07-28" if visitor.is_stateless else "2025-11-25")
+    assert texts(found["echo"]) == ROUNDS.says["echo"]
+    assert texts(found["form"]["result"]) == ROUNDS.says["form"]
+    assert texts(found["two rounds"]["result"]) == "Ada and Rex"
