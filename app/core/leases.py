@@ -7,9 +7,8 @@ by its ticket, and a child by its number, which is given here. Who must wait is 
         └──────none, or others wait──▶ waits ──its turn──▲    (release takes it out of the queue as well)
 """
 
-from collections import Counter
 from collections.abc import Iterator
-from enum import Enum, auto
+from enum import IntEnum
 from itertools import count
 from typing import TypeAlias
 
@@ -21,21 +20,21 @@ Ticket: TypeAlias = int
 ChildNumber: TypeAlias = int
 
 
-class Need(Enum):
-    ALONE = auto()
+class Need(IntEnum):
+    ALONE = 0
     """What the child says of itself must be of this request: it may be asked back, or wants log messages."""
-    HOLDING = auto()
+    HOLDING = 1
     """Of all that the child says, only its log messages name no request, and they must be of this one."""
-    SHARED = auto()
-    LISTENING = auto()
+    SHARED = 2
+    LISTENING = 3
     """It hears what answers no request, from any child, and stands in nobody's way."""
 
 
-_SHUNNED: dict[Need, frozenset[Need]] = {
-    Need.ALONE: frozenset({Need.ALONE, Need.HOLDING, Need.SHARED}),
-    Need.HOLDING: frozenset({Need.ALONE, Need.HOLDING}),
-    Need.SHARED: frozenset({Need.ALONE}),
-    Need.LISTENING: frozenset(),
+_SHUNNED: dict[Need, tuple[Need, ...]] = {
+    Need.ALONE: (Need.ALONE, Need.HOLDING, Need.SHARED),
+    Need.HOLDING: (Need.ALONE, Need.HOLDING),
+    Need.SHARED: (Need.ALONE,),
+    Need.LISTENING: (),
 }
 """Whom a request does not go together with on one child."""
 
@@ -60,7 +59,8 @@ Grant: TypeAlias = Use | Start
 
 
 class _Child(Struct):
-    needs: Counter[Need] = field(default_factory=Counter)
+    needs: list[int] = field(default_factory=lambda: [0] * len(Need))
+    """How many requests of each need have it."""
     used: int = 0
     """Rises with every use: the child of the highest was the last one used."""
     idle_at: float = FOREVER
@@ -68,10 +68,15 @@ class _Child(Struct):
 
     @property
     def is_busy(self) -> bool:
-        return self.needs.total() > self.needs[Need.LISTENING]
+        alone, holding, shared, _ = self.needs
+        return alone + holding + shared > 0
 
     def fits(self, need: Need) -> bool:
-        return not any(self.needs[other] for other in _SHUNNED[need])
+        needs = self.needs
+        for other in _SHUNNED[need]:  # noqa: SIM110 - every request comes by here
+            if needs[other]:
+                return False
+        return True
 
 
 class Leases:
@@ -111,7 +116,7 @@ class Leases:
         place = self._places.pop(ticket, None)
         if place is not None:
             self._leave(*place, now)
-        return self._serve()
+        return self._serve() if self._waiting else []
 
     def lost(self, number: ChildNumber) -> tuple[list[Ticket], list[Grant]]:
         """The child is gone, or shall be used no more: who had it, and whose turn it is now."""
@@ -141,20 +146,21 @@ class Leases:
     def _place(self, ticket: Ticket, need: Need) -> Grant | None:
         """A child in use before an idle one, so that this is left to who needs one alone; then the last one used, so
         that a client meets the same process again, which may remember something."""
-        fitting = [(child.is_busy, child.used, number) for number, child in self._children.items() if child.fits(need)]
-        if fitting:
-            number = max(fitting)[-1]
-            self._take(ticket, need, number)
-            return Use(ticket, number)
+        best, rank = None, (False, -1)
+        for number, child in self._children.items():
+            if child.fits(need) and (ranked := (child.is_busy, child.used)) > rank:
+                best, rank = number, ranked
+        if best is not None:
+            self._take(ticket, need, best, self._children[best])
+            return Use(ticket, best)
         if len(self._children) >= self._children_max:
             return None
         number = next(self._numbers)
-        self._children[number] = _Child()
-        self._take(ticket, need, number)
+        self._children[number] = child = _Child()
+        self._take(ticket, need, number, child)
         return Start(ticket, number)
 
-    def _take(self, ticket: Ticket, need: Need, number: ChildNumber) -> None:
-        child = self._children[number]
+    def _take(self, ticket: Ticket, need: Need, number: ChildNumber, child: _Child) -> None:
         child.needs[need] += 1
         child.idle_at = FOREVER
         if need is not Need.LISTENING:
@@ -166,7 +172,7 @@ class Leases:
         child.needs[need] -= 1
         if need is not Need.LISTENING:
             child.used = next(self._uses)
-        if not child.needs.total():
+        if not any(child.needs):
             child.idle_at = now
 
     def _expires_at(self, child: _Child) -> float:
