@@ -1,10 +1,10 @@
 """Logs on stderr: one line per record whatever its content, a constant event with fields beside it.
 
 No token and no payload is in them: known secrets are replaced by value, fields of telling names by name.
-Libraries are heard from warnings up, at any level of ours: some of them log what they carry.
+Libraries are heard from warnings up, at any level of ours: some of them log what they carry. A record is made a line
+at once, and a thread writes it: nobody waits for who reads our logs.
 """
 
-import contextlib
 import json
 import logging
 import math
@@ -14,6 +14,8 @@ import time
 import traceback
 from collections.abc import Mapping
 from typing import Literal, TextIO
+
+from app.telemetry.writer import Writer
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["text", "json"]
@@ -43,11 +45,12 @@ def redact(secret: str) -> None:
 
 def configure(level: Level, format: Format, stream: TextIO | None = None) -> None:  # noqa: A002 - the option's name
     """Send every record of this process to `stream` (stderr); may be called again to change level and format."""
-    out = _Handler(stream or sys.stderr)
-    out.setFormatter(_Json() if format == "json" else _Text())
+    out = _Handler(stream or sys.stderr, _Json() if format == "json" else _Text())
     root = logging.getLogger()
     for former in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
         root.removeHandler(former)
+        former.flush()
+        former.close()
     root.addHandler(out)
     root.setLevel(logging.WARNING)
     for ours in ("app", "viaduct"):
@@ -62,11 +65,33 @@ def _silence(logger: logging.Logger) -> None:
     logger.disabled = True
 
 
-class _Handler(logging.StreamHandler[TextIO]):
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """The library would print the record's arguments, which nobody redacted."""
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"a record of {record.name} at {record.pathname}:{record.lineno} could not be logged\n")
+class _Handler(logging.Handler):
+    """Lines to a writer, and one about those that it had no room for."""
+
+    def __init__(self, stream: TextIO | None, line: logging.Formatter) -> None:
+        super().__init__()
+        self.setFormatter(line)
+        self._writer = Writer(stream, noted=self._dropped)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)
+        except Exception:  # noqa: BLE001 - who logs must not fail for it, and logging lets each handler see to that
+            # The library would print the record's arguments, which nobody redacted.
+            text = f"a record of {record.name} at {record.pathname}:{record.lineno} could not be logged"
+        self._writer.put(f"{text}\n")
+
+    def flush(self) -> None:
+        """At exit it is logging that calls this."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+        super().close()
+
+    def _dropped(self, count: int) -> str:
+        fields = {"name": "viaduct", "levelno": logging.WARNING, "levelname": "WARNING", "count": count}
+        return f"{self.format(logging.makeLogRecord({**fields, 'msg': 'log lines dropped: nobody took them'}))}\n"
 
 
 class _Line(logging.Formatter):

@@ -1,11 +1,14 @@
 import io
 import json
 import logging
+import re
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from app.telemetry import logs
+from app.telemetry.writer import QUEUE_BYTES
 
 Lines = Callable[[], list[str]]
 NASTY = 'a\nb\r\x1b[31mred\x00\x85\u2028\u202e"=\\ \ud800天'
@@ -26,9 +29,18 @@ def as_before() -> Iterator[None]:
     logging.getLogger().manager._clear_cache()  # type: ignore[attr-defined]
 
 
+class Written(io.StringIO):
+    """Asked for what is in it, it waits until all that was logged is."""
+
+    def getvalue(self) -> str:
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        return super().getvalue()
+
+
 @pytest.fixture
 def stream() -> io.StringIO:
-    return io.StringIO()
+    return Written()
 
 
 @pytest.fixture(params=["text", "json"])
@@ -138,13 +150,48 @@ def test_configured_again_every_record_is_still_written_once(stream: io.StringIO
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["once"]
 
 
-def test_a_record_that_cannot_be_formatted_betrays_nothing(
-    stream: io.StringIO, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_record_that_cannot_be_formatted_betrays_nothing(stream: io.StringIO) -> None:
     logging.getLogger().handlers.clear()
     logs.configure("info", "text", stream)
     logging.getLogger("viaduct").info("%d", "a payload")
-    assert stream.getvalue() == ""
-    told = capsys.readouterr().err
+    told = stream.getvalue()
     assert "could not be logged" in told
     assert "a payload" not in told
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_lines_that_nobody_took_are_counted_where_they_would_have_been(kind: logs.Format) -> None:
+    class Stuck(Written):
+        def write(self, text: str) -> int:
+            stuck.set()
+            free.wait(5)
+            return super().write(text)
+
+    free, stuck = threading.Event(), threading.Event()
+    stream = Stuck()
+    logs.configure("info", kind, stream)
+    log = logging.getLogger("viaduct")
+    log.info("first")
+    assert stuck.wait(5)
+    for _ in range(300):
+        log.info("flood", extra={"pad": "x" * 8000})
+    free.set()
+    stream.getvalue()
+    log.info("last")
+    lines = stream.getvalue().splitlines()
+    assert "first" in lines[0]
+    assert "last" in lines[-1]
+    found = re.search(r"log lines dropped.*count[\":= ]+(\d+)", lines[-2])
+    assert found is not None
+    assert int(found[1]) + len([line for line in lines if "flood" in line]) == 300
+    assert sum(map(len, lines)) < 2 * QUEUE_BYTES
+
+
+def test_without_a_stream_nothing_is_logged_and_nobody_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    logs.configure("info", "text")
+    logging.getLogger("viaduct").info("unheard")
+    logging.getLogger().handlers[-1].flush()
+    assert capsys.readouterr().err == ""
