@@ -1,8 +1,6 @@
 """The exit codes. Bad usage is 2, click's own."""
 
 import functools
-import os
-import signal
 import sys
 from collections.abc import Callable
 from typing import ParamSpec
@@ -13,12 +11,6 @@ CONFIGURATION = 78
 """Bad configuration or environment: EX_CONFIG of sysexits.h."""
 
 P = ParamSpec("P")
-
-
-def heed_sigterm() -> None:
-    """The first process of a container is spared whatever signal it does not catch; any other has it from the start."""
-    if os.getpid() == 1:
-        signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
 
 
 def in_one_sentence(command: Callable[P, None]) -> Callable[P, None]:

@@ -10,13 +10,12 @@ import gc
 import logging
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 
 import uvicorn
 
 from app.asgi import create_app
-from app.cli import parent
+from app.cli import parent, signals, streams
 from app.cli.listener import BACKLOG, listener
 from app.config import Config
 from app.config.listening import Listen
@@ -52,7 +51,7 @@ async def _serve(
     app = create_app(config)
     settings.app = app
     server = _Server(settings, app, config.viaduct)
-    server.on_listening = lambda: _announce(banner, taken)
+    server.on_listening = lambda: streams.show(banner(Listen(*taken.getsockname()[:2])))
     server.exit_with_parent = exit_with_parent
     try:
         with _adopting_orphans():
@@ -88,9 +87,7 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        numbers = [signal.SIGTERM, signal.SIGINT]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            numbers.append(signal.SIGHUP)
+        numbers = signals.stopping()
         for number in numbers:
             loop.add_signal_handler(number, self._signalled, number)
         try:
@@ -100,6 +97,7 @@ class _Server(uvicorn.Server):
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
+            signals.heed()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -138,15 +136,6 @@ def _spare_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-
-
-def _announce(banner: Banner, taken: socket.socket) -> None:
-    host, port = taken.getsockname()[:2]
-    try:
-        sys.stdout.write(banner(Listen(host, port)))
-        sys.stdout.flush()
-    except OSError as wrong:
-        log.warning("the banner could not be printed", extra={"cause": wrong.strerror})
 
 
 def _uvicorn(config: Config) -> uvicorn.Config:

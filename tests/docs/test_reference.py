@@ -11,7 +11,7 @@ import click
 import pytest
 from pydantic import BaseModel
 
-from app.__main__ import cli
+from app.cli.commands import cli
 from app.config import overrides, servers
 from app.config.tree import Server, Viaduct
 from app.edge import refusals
