@@ -11,7 +11,6 @@ from tests.support.client import Client, called
 from tests.support.gateway import Gateway, config, entry, eventually, serving, stateless_entry
 from tests.support.http import on_loop
 from tests.support.stateless import ACCEPTED, CALL, StatelessClient, answers, said
-from tests.support.tuning import tuned
 
 BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
 PROBE = 0.6
@@ -44,9 +43,12 @@ def gateway(changing: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "modern-as-legacy": stateless_entry(**BRISK),
         "legacy-as-modern": entry(**BRISK),
     }
-    eras = {name: "legacy" if name.endswith("legacy") else "modern" for name in servers if "-as-" in name}
-    program = tuned(eras=eras, pool={"idle_seconds": 0.4}, probe=PROBE, start=6.0)
-    with serving(config(servers), tmp_path_factory.mktemp("eras"), program=program) as gateway:
+    for name, server in servers.items():
+        server |= {"eraTimeout": PROBE, "startTimeout": 6}
+        if "-as-" in name:
+            server["era"] = name.rpartition("-")[2]
+    content = config(servers, stateless={"idleTimeout": 0.4})
+    with serving(content, tmp_path_factory.mktemp("eras")) as gateway:
         yield gateway
 
 

@@ -15,10 +15,9 @@ from tests.support.client import Client, called
 from tests.support.gateway import OTHER_TOKEN, Gateway, config, entry, eventually, serving, stateless_entry
 from tests.support.http import on_loop, request, soon
 from tests.support.stateless import CALL, LISTEN, PREFIX, StatelessClient, answers, said
-from tests.support.tuning import tuned
 
 BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
-PARK = 1.5
+PARK = 4
 CHILDREN = 3
 FORM = {"rounds": [["form"]]}
 
@@ -28,11 +27,11 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     servers = {
         "calm": entry(**BRISK),
         "stage": entry(**BRISK),
-        "patient": entry(**BRISK, requestTimeout=2),
+        "patient": entry(**BRISK, requestTimeout=1.5),
         "stubborn": entry("--mode", "ignores_all", **BRISK),
     }
-    program = tuned(parks={"stage": PARK}, pool={"idle_seconds": 0.5, "children_max": CHILDREN, "requests_max": 8})
-    with serving(config(servers), tmp_path_factory.mktemp("parked"), program=program) as gateway:
+    stateless = {"parkTimeout": PARK, "idleTimeout": 0.5, "maxChildren": CHILDREN, "maxRequests": 8}
+    with serving(config(servers, stateless=stateless), tmp_path_factory.mktemp("parked")) as gateway:
         yield gateway
 
 
@@ -261,8 +260,8 @@ async def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
 
 @on_loop
 async def test_the_sessions_of_others_do_not_notice_a_storm_of_parked_calls(tmp_path: Path) -> None:
-    program = tuned(pool={"idle_seconds": 0.3}, park=0.5)
-    with serving(config(servers()), tmp_path, program=program) as gateway:
+    content = config(servers(), stateless={"parkTimeout": 0.5, "idleTimeout": 0.3})
+    with serving(content, tmp_path) as gateway:
         legacy = await Client(gateway, token=OTHER_TOKEN).open()
         pid = await legacy.tool("pid")
         client = StatelessClient(gateway)

@@ -10,7 +10,6 @@ from tests.support.client import called
 from tests.support.gateway import Gateway, config, entry, serving, stateless_entry
 from tests.support.http import on_loop
 from tests.support.stateless import CALL, StatelessClient, said
-from tests.support.tuning import tuned
 
 SERVERS = pytest.mark.parametrize("server", ["stage", "stateless", "shared-stage", "shared-stateless"])
 LAST_PAGE = {"stage": "count", "stateless": "plain"}
@@ -27,7 +26,7 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
         "dying": stateless_entry("--mode", "dies_listing", "--file", str(tmp_path / "died"), **brisk),
         "mute": entry("--mode", "never_lists", **brisk),
     }
-    with serving(config(servers), tmp_path, program=tuned(pool={"idle_seconds": 1.0})) as gateway:
+    with serving(config(servers, stateless={"idleTimeout": 1}), tmp_path) as gateway:
         yield gateway
 
 

@@ -20,17 +20,22 @@ from tests.support.stateless import (
     methods_of,
     said,
 )
-from tests.support.tuning import tuned
 
 PARK = 1.0
-IDLE = 2.0
+IDLE = 1.0
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    content = config({"stage": entry(stopTimeout=0.5), "patient": entry()})
-    program = tuned(parks={"stage": PARK}, pool={"idle_seconds": IDLE})
-    with serving(content, tmp_path_factory.mktemp("questions"), program=program) as gateway:
+    with serving(config({"stage": entry(), "other": entry()}), tmp_path_factory.mktemp("questions")) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """It waits neither for answers nor for calls."""
+    content = config({"stage": entry(stopTimeout=0.5)}, stateless={"parkTimeout": PARK, "idleTimeout": IDLE})
+    with serving(content, tmp_path_factory.mktemp("hasty")) as gateway:
         yield gateway
 
 
@@ -45,7 +50,7 @@ QUESTIONS = {
 @pytest.mark.parametrize("what", QUESTIONS)
 @on_loop
 async def test_a_question_is_asked_by_a_result_and_answered_by_a_retry(gateway: Gateway, what: str) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     asks = await client.asked("interview", rounds=[[what]], nonce=what)
     [question] = asks["inputRequests"].values()
     assert question["method"] == QUESTIONS[what]
@@ -56,7 +61,7 @@ async def test_a_question_is_asked_by_a_result_and_answered_by_a_retry(gateway: 
 
 @on_loop
 async def test_all_that_is_open_is_asked_together(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     rounds = [["form", "sample", "roots"]]
     asks = await client.asked("interview", rounds=rounds)
     assert methods_of(asks) == ["elicitation/create", "roots/list", "sampling/createMessage"]
@@ -66,7 +71,7 @@ async def test_all_that_is_open_is_asked_together(gateway: Gateway) -> None:
 
 @on_loop
 async def test_a_call_goes_on_at_the_same_child_round_after_round(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     rounds = [["form"], ["sample", "roots"], ["form"]]
     asks = await client.asked("interview", rounds=rounds, nonce="n")
     states = set()
@@ -81,7 +86,7 @@ async def test_a_call_goes_on_at_the_same_child_round_after_round(gateway: Gatew
 
 @on_loop
 async def test_what_was_not_answered_is_asked_again_and_answers_count_once(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     rounds = [["form", "sample"]]
     asks = await client.asked("interview", rounds=rounds)
     [form] = [key for key, asked in asks["inputRequests"].items() if asked["method"] == "elicitation/create"]
@@ -94,7 +99,7 @@ async def test_what_was_not_answered_is_asked_again_and_answers_count_once(gatew
 
 @on_loop
 async def test_a_retry_without_any_answer_asks_again(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     asks = await client.asked("interview", rounds=[["form"]])
     again = (await client.retry(asks, {}, "interview", rounds=[["form"]]))["result"]
     assert again["inputRequests"] == asks["inputRequests"]
@@ -103,7 +108,7 @@ async def test_a_retry_without_any_answer_asks_again(gateway: Gateway) -> None:
 
 @on_loop
 async def test_what_a_client_did_not_declare_it_is_never_asked(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient", capabilities={"sampling": {}})
+    client = StatelessClient(gateway, "stage", capabilities={"sampling": {}})
     told = await client.tool("received")
     [greeting] = [line for line in json.loads(told) if '"initialize"' in line]
     assert json.loads(greeting)["params"]["capabilities"] == {"sampling": {}}
@@ -120,7 +125,7 @@ async def test_what_a_client_did_not_declare_it_is_never_asked(gateway: Gateway)
 
 @on_loop
 async def test_a_client_that_declares_nothing_is_asked_nothing(gateway: Gateway) -> None:
-    told = json.loads(await StatelessClient(gateway, "patient", capabilities={}).tool("interview", rounds=[["sample"]]))
+    told = json.loads(await StatelessClient(gateway, "stage", capabilities={}).tool("interview", rounds=[["sample"]]))
     assert told["said"][0]["sample"]["error"]["code"] == -32601
 
 
@@ -149,8 +154,8 @@ async def retried(client: StatelessClient, state: str, name: str = "interview", 
 
 @on_loop
 async def test_a_state_that_is_not_of_this_call_is_refused_alike_and_has_no_effect(gateway: Gateway) -> None:
-    client, other = StatelessClient(gateway, "patient"), StatelessClient(gateway, "patient", OTHER_TOKEN)
-    elsewhere = StatelessClient(gateway, "stage")
+    client, other = StatelessClient(gateway), StatelessClient(gateway, "stage", OTHER_TOKEN)
+    elsewhere = StatelessClient(gateway, "other")
     mine: dict[str, Any] = {"rounds": [["form"], ["form"]], "nonce": "n"}
     asks = await client.asked("interview", **mine)
     state = asks["requestState"]
@@ -164,20 +169,20 @@ async def test_a_state_that_is_not_of_this_call_is_refused_alike_and_has_no_effe
         await retried(client, state, name="echo", nonce="n"),
     ]
     strange = await retried(elsewhere, state, **mine)
-    assert strange["error"]["data"].pop("server") == "stage"
+    assert strange["error"]["data"].pop("server") == "other"
     second = (await client.retry(asks, answers(asks), "interview", **mine))["result"]
     bodies.append(await retried(client, state, **mine))
     answer = await client.retry(second, answers(second), "interview", **mine)
     assert len(json.loads(said(answer))["said"]) == 2
     bodies += [await retried(client, each, **mine) for each in (state, second["requestState"])]
     assert all(body == bodies[0] for body in bodies), bodies
-    assert bodies[0]["error"]["data"].pop("server") == "patient"
+    assert bodies[0]["error"]["data"].pop("server") == "stage"
     assert strange == bodies[0]
 
 
 @on_loop
 async def test_of_two_retries_at_once_one_goes_on_and_one_is_refused(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     asks = await client.asked("ask_then_sleep", what="form", seconds=0.5)
     params = {**called("ask_then_sleep", what="form", seconds=0.5), "requestState": asks["requestState"]}
     params["inputResponses"] = answers(asks)
@@ -188,12 +193,12 @@ async def test_of_two_retries_at_once_one_goes_on_and_one_is_refused(gateway: Ga
 
 
 @on_loop
-async def test_a_call_that_nobody_comes_back_for_is_cancelled_and_its_child_stopped(gateway: Gateway) -> None:
-    client = StatelessClient(gateway)
+async def test_a_call_that_nobody_comes_back_for_is_cancelled_and_its_child_stopped(hasty: Gateway) -> None:
+    client = StatelessClient(hasty)
     pid = int(await client.tool("pid"))
     asks = await client.asked("interview", rounds=[["form"]])
-    assert pid in gateway.children()
-    assert eventually(lambda: pid not in gateway.children(), PARK + 3)
+    assert pid in hasty.children()
+    assert eventually(lambda: pid not in hasty.children(), PARK + 3)
     body = await retried(client, asks["requestState"], rounds=[["form"]])
     assert body["error"]["data"]["reason"] == "state_unknown"
     assert int(await client.tool("pid")) != pid
@@ -204,7 +209,7 @@ async def test_a_call_that_nobody_comes_back_for_is_cancelled_and_its_child_stop
 
 @on_loop
 async def test_two_parked_calls_of_one_principal_are_on_two_children(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     first = await client.asked("interview", rounds=[["form"]], nonce="one")
     second = await client.asked("interview", rounds=[["roots"]], nonce="two")
     assert await client.tool("echo", nonce="a third") == "a third"
@@ -215,24 +220,24 @@ async def test_two_parked_calls_of_one_principal_are_on_two_children(gateway: Ga
 
 @on_loop
 async def test_a_child_serves_one_call_after_the_other(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     pid = await client.tool("pid")
     asks = await client.asked("interview", rounds=[["form"]])
     await client.retry(asks, answers(asks), "interview", rounds=[["form"]])
     assert await client.tool("pid") == pid
-    assert await StatelessClient(gateway, "patient", OTHER_TOKEN).tool("pid") != pid
+    assert await StatelessClient(gateway, "stage", OTHER_TOKEN).tool("pid") != pid
 
 
 @on_loop
-async def test_children_that_nobody_uses_are_stopped(gateway: Gateway) -> None:
-    pid = int(await StatelessClient(gateway).tool("pid"))
-    assert pid in gateway.children()
-    assert eventually(lambda: pid not in gateway.children(), IDLE + 3)
+async def test_children_that_nobody_uses_are_stopped(hasty: Gateway) -> None:
+    pid = int(await StatelessClient(hasty).tool("pid"))
+    assert pid in hasty.children()
+    assert eventually(lambda: pid not in hasty.children(), IDLE + 3)
 
 
 @on_loop
 async def test_a_question_that_no_retry_is_known_for_by_url_begins_the_call_anew(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient")
+    client = StatelessClient(gateway)
     asks = await client.asked("url_first")
     [question] = asks["inputRequests"].values()
     assert (question["method"], question["params"]["mode"]) == ("elicitation/create", "url")
@@ -245,7 +250,7 @@ async def test_a_question_that_no_retry_is_known_for_by_url_begins_the_call_anew
 
 @on_loop
 async def test_log_messages_reach_only_the_call_that_asked_and_from_its_level_on(gateway: Gateway) -> None:
-    client = StatelessClient(gateway, "patient", capabilities={})
+    client = StatelessClient(gateway, "stage", capabilities={})
     quiet = await client.ask(CALL, called("progress", n=3, interval=0.1), ident="q", progressToken=1)
     loud = await client.ask(CALL, called("log", level="error", tag="mine", n=2), ident="l", logLevel="warning")
     heard = [message async for message in loud.messages()]
