@@ -21,7 +21,7 @@ async def serve_stream(incoming: Incoming) -> None:
         raise not_allowed(STREAM_METHODS, "the stream of HTTP+SSE is opened with GET")
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "this is answered with text/event-stream; accept that")
-    live = incoming.gateway.open(incoming.upstream, incoming.principal.key)
+    live = incoming.gateway.open(incoming.upstream, incoming.principal.key, "sse")
     live.is_confirmed = True
     response = incoming.settings.streams.response()
     # Relative, so that it is right under any prefix that a proxy in front may add (2024-11-05: "a URI").
@@ -49,7 +49,7 @@ async def serve_message(incoming: Incoming) -> None:
     if len(idents) != 1:
         raise Refusal(400, "no_session", f"send messages to the URI that the endpoint event named, with {_SESSION}")
     message = read_all(await incoming.body(), incoming.settings.batch_max)
-    live = incoming.gateway.find(idents[0], incoming.upstream.name, incoming.principal.key)
+    live = incoming.gateway.find(idents[0], incoming.upstream.name, incoming.principal.key, "sse")
     if isinstance(message, list):
         raise InvalidRequest("HTTP+SSE has no batches; send one message in each POST")
     if isinstance(message, Request):

@@ -9,7 +9,7 @@ from app.core.eras import Eras
 from app.core.session import Session
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
-from app.gateway.live import LiveSession
+from app.gateway.live import LiveSession, Transport
 from app.gateway.pool import Pool
 from app.gateway.seats import OwnChild, Share
 from app.gateway.settings import GatewaySettings, UpstreamSettings
@@ -107,7 +107,7 @@ class Gateway:
 
     # Sessions.
 
-    def open(self, upstream: UpstreamSettings, owner: str) -> LiveSession:
+    def open(self, upstream: UpstreamSettings, owner: str, transport: Transport = "streamable") -> LiveSession:
         """A new session with a place at its server.
 
         Raises:
@@ -124,6 +124,7 @@ class Gateway:
             upstream.name,
             core,
             self.settings.sessions,
+            transport=transport,
             stream_after=upstream.deadlines.stream_after,
             on_end=self._ended,
         )
@@ -137,14 +138,14 @@ class Gateway:
         log.info("session opened", extra={"server": upstream.name})
         return live
 
-    def find(self, ident: str, upstream: str, owner: str) -> LiveSession:
-        """The session of that id, if it is the owner's and at that server.
+    def find(self, ident: str, upstream: str, owner: str, transport: Transport = "streamable") -> LiveSession:
+        """The session of that id, if it is the owner's, at that server and of that transport.
 
         Raises:
             UnknownSession: it is not, or there is none: the caller cannot tell which.
         """
         live = self._sessions.get(ident)
-        if live is None or live.owner != owner or live.upstream != upstream:
+        if live is None or live.owner != owner or live.upstream != upstream or live.transport != transport:
             raise UnknownSession
         live.is_confirmed = True
         return live

@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
@@ -19,6 +19,8 @@ from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestI
 from app.protocol.revisions import Revision
 
 log = logging.getLogger("viaduct.session")
+
+Transport: TypeAlias = Literal["streamable", "sse"]
 
 _EVENT_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})")
 
@@ -54,6 +56,7 @@ class LiveSession:
         core: Session,
         settings: SessionSettings,
         *,
+        transport: Transport = "streamable",
         stream_after: float,
         on_end: Callable[["LiveSession"], None],
     ) -> None:
@@ -61,6 +64,8 @@ class LiveSession:
         self.tag = tag
         self.owner = owner
         self.upstream = upstream
+        self.transport: Transport = transport
+        """By which it was opened, and by no other it is reached: elsewhere nobody would hear its answers."""
         self.seat: Seat
         self.is_confirmed = False
         self.on_quiet: Callable[[], object] | None = None

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import called
-from tests.support.gateway import OTHER_TOKEN, Gateway, config, entry, eventually, serving
-from tests.support.http import on_loop, request
+from tests.support.client import Client, called
+from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving
+from tests.support.http import ACCEPT, on_loop, request
 from tests.support.sse_client import SseClient
 
 CALL = "tools/call"
+PONG: dict[str, Any] = {"jsonrpc": "2.0", "result": {}}
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +202,30 @@ async def test_without_its_parameter_a_message_belongs_to_nobody(gateway: Gatewa
         reply = await request(gateway.port, "POST", f"/servers/stage/messages{query}", fields, b"{}")
         assert reply.status in (400, 404)
         assert (await reply.json())["error"]["code"] in (-32600, -32001)
+
+
+@on_loop
+async def test_a_session_is_reached_by_its_own_transport_only(gateway: Gateway) -> None:
+    """Elsewhere it is what an unknown one is: there nobody would hear its answers."""
+    old, new = await SseClient(gateway).open(), await Client(gateway).open()
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": called("echo", text="x")}
+    bodies = {
+        await refused(gateway, "POST", f"{old.path[:-3]}messages?session_id={ident}", message)
+        for ident in ("no", new.session)
+    }
+    stranger = Client(gateway)
+    for method in ("POST", "GET", "DELETE"):
+        for ident in ("no", old.target.split("=")[1]):
+            bodies.add(await refused(gateway, method, stranger.path, message, Mcp_Session_Id=ident))
+    assert len(bodies) == 1
+    assert (await old.call("ping"), await new.call("ping")) == (PONG | {"id": 1}, PONG | {"id": 1})
+    old.stream.drop()
+
+
+async def refused(gateway: Gateway, method: str, path: str, message: Any, **headers: str) -> bytes:
+    fields = {"Content-Type": "application/json", "Accept": ACCEPT}
+    fields |= {name.replace("_", "-"): value for name, value in headers.items()}
+    body = json.dumps(message).encode() if method == "POST" else b""
+    reply = await request(gateway.port, method, path, fields, body, TOKEN)
+    assert reply.status == 404
+    return await reply.body()
