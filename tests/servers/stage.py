@@ -207,7 +207,7 @@ def progress(ident: object, args: dict, meta: dict) -> None:
     for number in range(int(args.get("n", 3))):
         notify("notifications/progress", {"progressToken": meta.get("progressToken"), "progress": number + 1})
         time.sleep(args.get("interval", 0.01))  # the server's own pace is what is tested
-    text(ident, "done")
+    text(ident, args.get("nonce", "done"))
     if args.get("after"):
         notify("notifications/progress", {"progressToken": meta.get("progressToken"), "progress": 99})
 
