@@ -33,6 +33,12 @@ def _completion(ref: Json, value: str, argument: str = "name", **context: str) -
     return partial | ({"context": {"arguments": context}} if context else {})
 
 
+ALL_AT_ONCE = {
+    "tool": _tool("all_at_once", prompt="say it"),
+    "answers": {ELICIT: {"action": "accept", "content": {"name": "Ada"}}, SAMPLE: SAID},
+}
+
+
 @dataclass(frozen=True)
 class Round:
     """What a server is asked, and what its user then sees."""
@@ -120,7 +126,7 @@ ROUNDS = Round(
         Step("url", "ask", _url("page", url=PAGE)),
         Step("sampling", "ask", _sampling("think", prompt="say it")),
         Step("roots", "ask", {"tool": _tool("places"), "answers": {}}),
-        Step("all at once", "ask", _form("all_at_once", {"name": "Ada"}, prompt="say it")),
+        Step("all at once", "ask", ALL_AT_ONCE),
         Step("progress", "progress", _tool("slow", seconds=0.3, steps=3)),
         Step("log", "log", {"level": "info", "tool": _tool("talk")}),
         Step("subscription", "subscribe", {"uri": "note://one", "tool": _tool("touch")}),

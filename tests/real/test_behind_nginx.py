@@ -14,7 +14,8 @@ import pytest
 from tests.real import installed
 from tests.real.conftest import TOKEN, Served
 from tests.real.driving import Step, drive, questions, texts
-from tests.real.installed import CLIENTS, Client
+from tests.real.installed import CLIENT, CLIENTS, MCP2, Client
+from tests.real.rounds import ROUNDS
 
 pytestmark = [pytest.mark.registry, pytest.mark.slow]
 
@@ -75,6 +76,19 @@ def test_a_client_is_asked_and_answers_under_the_sub_path(served: Served, base: 
     found = drive(client, job, Step("form", "ask", FORM))
     assert len(questions(found["form"], "elicitation/create")) == 1
     assert "- Name: Ada" in texts(found["form"]["result"])
+
+
+@pytest.mark.parametrize("client", [MCP2, CLIENT], ids=str)
+def test_a_stateless_client_misses_nothing_under_the_sub_path(served: Served, base: str, client: Client) -> None:
+    found = drive(
+        client,
+        served.job("rounds", "stateless", base=base) | {"roots": [{"uri": "file:///srv/a"}]},
+        *(step for step in ROUNDS.steps if step.name in {"all at once", "subscription", "cancel", "cancelled"}),
+    )
+    assert texts(found["all at once"]["result"]) == "Ada in 1 place said said to say it"
+    assert found["subscription"]["updated"]["params"] == {"uri": ROUNDS.watched}
+    assert [report["progress"] for report in found["cancel"]["progress"]] == [1, 2]
+    assert "30 s" in texts(found["cancelled"])
 
 
 @contextmanager

@@ -175,6 +175,13 @@ def test_questions_of_three_kinds_are_answered_in_one_round(visit: Visit) -> Non
     assert texts(visit.found["all at once"]["result"]) == "Ada in 1 place said said to say it"
 
 
+@pytest.mark.parametrize("round_", [EVERYTHING, ROUNDS], ids=lambda round_: round_.server)
+@pytest.mark.parametrize("visitor", STATELESS, ids=str)
+def test_twenty_clients_at_once_each_get_their_own_answers(served: Served, visitor: Visitor, round_: Round) -> None:
+    found = drive(visitor.client, served.visit(visitor, round_.server), Step("many", "many", {"count": 20, "calls": 4}))
+    assert found["many"] == [[f"Echo: session {session} call {call}" for call in range(4)] for session in range(20)]
+
+
 @pytest.fixture(scope="module")
 def run_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """One server that speaks both eras, as its first request decides, and no file needed."""
