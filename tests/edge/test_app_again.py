@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from app.auth.principal import Principal
-from app.core.conversation import Tolerance
-from app.core.deadlines import Deadlines
 from app.edge import streamable
 from app.edge.app import Viaduct
 from app.edge.asgi import REMEMBER, Again, Way
@@ -17,7 +15,6 @@ from app.edge.refusals import Refusal
 from app.gateway.gateway import Gateway
 from app.gateway.settings import GatewaySettings, SessionSettings, UpstreamSettings
 from app.protocol.faults import Unavailable
-from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
 HEADERS = [(b"host", b"localhost"), (b"origin", b"http://localhost"), (b"authorization", b"Bearer t")]
@@ -57,9 +54,7 @@ def again(tokens: dict[str, Principal], monkeypatch: pytest.MonkeyPatch) -> Agai
         return repeat
 
     monkeypatch.setattr(streamable, "serve", serve)
-    upstream = UpstreamSettings(
-        "stage", Command(("true",), {}, None), "session", Deadlines(), Tolerance(), ChildLimits(), False
-    )
+    upstream = UpstreamSettings("stage", Command(("true",), {}, None))
     gateway = Gateway(GatewaySettings((upstream,), SessionSettings(), "0"))
     app = Viaduct(gateway, EdgeSettings(StreamSettings(), body_max=100), Guards(), tokens.get)
     kept: list[Again] = []

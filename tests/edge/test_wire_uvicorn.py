@@ -12,8 +12,6 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.edge import wire
-from app.edge.incoming import BODY_FAULT
 from app.edge.wire_cycle import Cycle
 
 PROTOCOL_METHODS = {
@@ -99,7 +97,7 @@ def test_ours_has_what_the_methods_use_that_it_keeps(cycle: RequestResponseCycle
     """It is made without uvicorn's own constructor."""
     used = {name for name in method.__code__.co_names if hasattr(cycle, name)}
     ours = Cycle(Mock(run=Coroutine.close))
-    ours.serve(app)  # type: ignore[arg-type]  # it is not called
+    ours.serve(app)
     assert [name for name in used - {"on_response"} if not hasattr(ours, name)] == []
 
 
@@ -142,10 +140,6 @@ def test_the_parser_tells_where_an_offer_to_upgrade_ends() -> None:
     with pytest.raises(HttpParserUpgrade) as caught:
         HttpRequestParser(object()).feed_data(offer + b"rest")
     assert caught.value.args == (len(offer),)
-
-
-def test_the_edge_looks_for_the_fault_where_the_wire_puts_it() -> None:
-    assert wire.BODY_FAULT == BODY_FAULT
 
 
 class _Loop: ...
