@@ -69,10 +69,11 @@ class Pool:
             Overloaded: as `lease`.
         """
         asked = live.asked
-        if self._owned.get(asked.owner, 0) >= self.settings.requests_max:
+        owned = self._owned.get(asked.owner, 0)
+        if owned >= self.settings.requests_max:
             raise Overloaded("too many requests of this principal", reason="calls_in_flight", retry_after=1.0)
         group = self._group_of(asked, as_modern=as_modern)
-        self._owned[asked.owner] = self._owned.get(asked.owner, 0) + 1
+        self._owned[asked.owner] = owned + 1
         group.lease(live, _need(asked, as_modern=as_modern), as_modern=as_modern)
 
     def close(self) -> None:
@@ -87,8 +88,9 @@ class Pool:
         """Of the first group that turns out to be of stateless children, the principal's other requests are too."""
         told = b"" if as_modern else asked.request.meta.told
         group = self._groups.get((asked.owner, told))
-        if group is None:
-            group = self._earlier(asked.owner) if as_modern else None
+        if group is not None:
+            return group
+        group = self._earlier(asked.owner) if as_modern else None
         if group is None:
             self._make_room(asked.owner)
             group = _Group(self, asked)
@@ -125,9 +127,9 @@ class Pool:
         )
 
     def released(self, owner: str) -> None:
-        self._owned[owner] -= 1
-        if not self._owned[owner]:
-            del self._owned[owner]
+        owned = self._owned.pop(owner) - 1
+        if owned:
+            self._owned[owner] = owned
 
     def changed(self, owner: str, notification: Notification) -> None:
         """What one child of a principal has new, its other children may have as well."""
@@ -147,12 +149,13 @@ _ASKABLE = frozenset(methods.NEEDED_CAPABILITY.values())
 
 def _need(asked: Asked, *, as_modern: bool) -> Need:
     """docs/adr/0006 says why."""
-    if asked.request.method == stateless.LISTEN:
+    method, carried = asked.request.method, asked.carried
+    if method == stateless.LISTEN:
         return Need.LISTENING
     if as_modern:
-        return Need.HOLDING if asked.carried.log_level else Need.SHARED
-    may_be_asked = asked.request.method in stateless.ASKING and not _ASKABLE.isdisjoint(asked.carried.capabilities)
-    return Need.ALONE if asked.carried.log_level or may_be_asked else Need.SHARED
+        return Need.HOLDING if carried.log_level else Need.SHARED
+    may_be_asked = method in stateless.ASKING and not _ASKABLE.isdisjoint(carried.capabilities)
+    return Need.ALONE if carried.log_level or may_be_asked else Need.SHARED
 
 
 class _Group:
@@ -165,9 +168,7 @@ class _Group:
         settings = pool.settings
         self._leases = Leases(settings.children_max, settings.idle_seconds)
         self._children: dict[ChildNumber, CommonChild] = {}
-        self._exchanges: dict[Ticket, LiveExchange] = {}
-        self._needs: dict[Ticket, Need] = {}
-        self._numbers: dict[Ticket, ChildNumber] = {}
+        self._held: dict[Ticket, _Lease] = {}
         self._tickets = count(1)
         self._alarm = Alarm(self._expire)
         self._loop = asyncio.get_running_loop()
@@ -175,8 +176,7 @@ class _Group:
     def lease(self, live: LiveExchange, need: Need, *, as_modern: bool) -> None:
         ticket = next(self._tickets)
         live.schemas = self.schemas
-        self._exchanges[ticket], self._needs[ticket] = live, need
-        live.lease = _Lease(self, ticket, as_modern)
+        live.lease = self._held[ticket] = _Lease(self, ticket, live, need, as_modern)
         grant = self._leases.request(ticket, need)
         if not isinstance(grant, Wait):
             self._grant(grant)
@@ -186,23 +186,23 @@ class _Group:
         self._pool.lease_of(live, as_modern=False)
 
     def release(self, ticket: Ticket, *, is_clean: bool) -> None:
-        live = self._exchanges.pop(ticket)
-        need, number = self._needs.pop(ticket), self._numbers.pop(ticket, None)
-        self._pool.released(live.asked.owner)
-        grants = [] if is_clean or need is not Need.ALONE or number is None else self._retire(number)
-        for grant in [*grants, *self._leases.release(ticket, self._loop.time())]:
+        lease, now = self._held.pop(ticket), self._loop.time()
+        self._pool.released(self._asked.owner)
+        tainted = lease.number if lease.need is Need.ALONE and not is_clean else None
+        grants = [] if tainted is None else self._retire(tainted)
+        for grant in grants + self._leases.release(ticket, now):
             self._grant(grant)
-        self._arm()
+        self._arm(now + self._pool.settings.idle_seconds)
 
     def tell(self, notification: Notification) -> None:
         self.schemas.forget()
-        for ticket, need in list(self._needs.items()):
-            if need is Need.LISTENING and ticket in self._exchanges:
-                self._exchanges[ticket].changed(notification)
+        for lease in list(self._held.values()):
+            if lease.need is Need.LISTENING and lease.ticket in self._held:
+                lease.live.changed(notification)
 
     def give_up(self) -> bool:
         """Nobody uses any of its children, and there is room for another group; False where somebody does."""
-        if self._exchanges:
+        if self._held:
             return False
         self.close()
         self._pool.forget(self)
@@ -223,10 +223,9 @@ class _Group:
                 lambda: self._lost(number),
                 lambda news: self._pool.changed(self._asked.owner, news),
             )
-        self._numbers[grant.ticket] = grant.child
-        live = self._exchanges[grant.ticket]
-        need = self._needs[grant.ticket]
-        live.granted(self._children[grant.child], is_alone=need in (Need.ALONE, Need.HOLDING))
+        lease = self._held[grant.ticket]
+        lease.number = grant.child
+        lease.live.granted(self._children[grant.child], is_alone=lease.need in (Need.ALONE, Need.HOLDING))
 
     def _lost(self, number: ChildNumber) -> None:
         """Those who had it hear it from the child itself."""
@@ -234,7 +233,7 @@ class _Group:
         _tickets, grants = self._leases.lost(number)
         for grant in grants:
             self._grant(grant)
-        self._arm()
+        self._arm(self._leases.due)
 
     def _retire(self, number: ChildNumber) -> list[Grant]:
         """What it says now is about a call that is over: nobody else gets it, and who listens hears that it ends."""
@@ -250,8 +249,9 @@ class _Group:
             child.close()
             child.dismiss()
 
-    def _arm(self) -> None:
-        self._alarm.by(self._leases.due)
+    def _arm(self, due: float) -> None:
+        """By `due`, at the latest, a child has been idle for long enough."""
+        self._alarm.by(due)
         if self._leases.is_empty:
             self._pool.forget(self)
 
@@ -264,19 +264,26 @@ class _Group:
 
 
 class _Lease:
-    def __init__(self, group: _Group, ticket: Ticket, as_modern: bool) -> None:
+    """`number` is that of the child, as soon as there is one."""
+
+    __slots__ = ("_as_modern", "_group", "live", "need", "number", "ticket")
+
+    def __init__(self, group: _Group, ticket: Ticket, live: LiveExchange, need: Need, as_modern: bool) -> None:
+        self.ticket = ticket
+        self.live = live
+        self.need = need
+        self.number: ChildNumber | None = None
         self._group = group
-        self._ticket = ticket
         self._as_modern = as_modern
 
     def fits(self, child: CommonChild) -> bool:
         return child.is_modern or not self._as_modern
 
     def renew(self, live: LiveExchange) -> None:
-        self._group.renew(self._ticket, live)
+        self._group.renew(self.ticket, live)
 
     def release(self, *, is_clean: bool) -> None:
-        self._group.release(self._ticket, is_clean=is_clean)
+        self._group.release(self.ticket, is_clean=is_clean)
 
 
 class _Ear:
