@@ -10,15 +10,22 @@ from urllib.parse import urlsplit
 
 from app.auth.tokens import Entry, StaticTokens
 from app.config import Config, named_by, open_logs
-from app.config.tree import Server, Token
+from app.config.tree import Restarts, Server, Token
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
+from app.core.restarts import RestartPolicy
 from app.edge.app import Viaduct
 from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, StreamSettings
 from app.gateway.gateway import Gateway
-from app.gateway.settings import GatewaySettings, PoolSettings, SessionSettings, UpstreamSettings
+from app.gateway.settings import (
+    GatewaySettings,
+    PoolSettings,
+    SessionSettings,
+    SupervisorSettings,
+    UpstreamSettings,
+)
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
@@ -64,6 +71,18 @@ def gateway_settings(config: Config) -> GatewaySettings:
             groups_max=settings.stateless.max_capability_sets,
             requests_max=settings.stateless.max_requests,
         ),
+        SupervisorSettings(settings.starts, _restarts(settings.restarts)),
+    )
+
+
+def _restarts(settings: Restarts) -> RestartPolicy:
+    return RestartPolicy(
+        first=settings.backoff,
+        longest=settings.max_backoff,
+        deaths=settings.deaths,
+        window=settings.window,
+        cool_down=settings.cool_down,
+        uptime=settings.uptime,
     )
 
 

@@ -13,8 +13,10 @@ from app.asgi import gateway_settings
 from app.config import Config
 from app.core.eras import Eras
 from app.core.parties import Party
+from app.core.supervision import Ending
 from app.gateway.common import CommonChild
 from app.gateway.settings import GatewaySettings, UpstreamSettings
+from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol.faults import GatewayFault, SpokeNonsense, Unavailable, UnknownMethod
 from app.protocol.jsonrpc import Failure, Message, Request, Result, payload
@@ -23,7 +25,6 @@ from app.protocol.revisions import MODERN
 from app.protocol.stateless import SERVER_INFO_KEY, Envelope, with_envelope
 from app.telemetry.logs import printable
 
-AT_ONCE = 4
 PAGES_MAX = 100
 
 _LISTS = (
@@ -48,6 +49,9 @@ class Report:
     reason: str = ""
     error: str = ""
     stderr: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+    signal: int | None = None
+    """Of the process, where it ended by itself."""
 
 
 def check(config: Config, *, as_json: bool) -> int:
@@ -62,20 +66,23 @@ def check(config: Config, *, as_json: bool) -> int:
 
 
 async def _check_all(settings: GatewaySettings) -> list[Report]:
-    places = asyncio.Semaphore(AT_ONCE)
+    places, tasks = asyncio.Semaphore(settings.supervisor.starts_max), Tasks()
+    supervisor = Supervisor(settings.supervisor, tasks)
 
     async def one(upstream: UpstreamSettings) -> Report:
         async with places:
-            return await _check(upstream, settings.version)
+            return await _check(upstream, settings.version, supervisor)
 
-    return list(await asyncio.gather(*map(one, settings.upstreams)))
+    reports = list(await asyncio.gather(*map(one, settings.upstreams)))
+    await tasks.finish()
+    return reports
 
 
-async def _check(upstream: UpstreamSettings, version: str) -> Report:
-    report, tasks, asker = Report(upstream.name), Tasks(), _Asker()
+async def _check(upstream: UpstreamSettings, version: str, supervisor: Supervisor) -> Report:
+    report, asker = Report(upstream.name), _Asker()
     began = time.monotonic()
     eras = Eras(upstream.era)
-    child = CommonChild(upstream, tasks, version, eras, modern_client=False, on_lost=asker.on_lost)
+    child = CommonChild(upstream, supervisor, version, eras, modern_client=False, on_lost=asker.on_lost)
     asker.begin(child)
     try:
         async with asyncio.timeout(upstream.deadlines.start):
@@ -86,10 +93,18 @@ async def _check(upstream: UpstreamSettings, version: str) -> Report:
     except GatewayFault as fault:
         report.reason, report.error = fault.reason, fault.message
     report.seconds = round(time.monotonic() - began, 3)
-    report.stderr = [] if report.ok else child.stderr_tail()
+    _read_ending(report, supervisor.views([upstream])[0].last, child)
     child.close()
-    await tasks.finish()
     return report
+
+
+def _read_ending(report: Report, last: Ending | None, child: CommonChild) -> None:
+    """What its supervisor saw of its end; a server that did not answer lives still."""
+    if report.ok:
+        return
+    report.stderr = child.stderr_tail() if last is None else list(last.stderr)
+    if last is not None:
+        report.exit_code, report.signal = last.code, last.signal
 
 
 async def _ask_all(report: Report, asker: "_Asker") -> None:

@@ -194,6 +194,17 @@ class Limits(_Block):
     waiting: Count = 100
 
 
+class Restarts(_Block):
+    """What is done about children that end of themselves."""
+
+    backoff: Seconds = 0.2
+    max_backoff: Seconds = 30
+    deaths: Count = 5
+    window: Seconds = 60
+    cool_down: Seconds = 300
+    uptime: Seconds = 60
+
+
 class Viaduct(_Block):
     listen: str = "127.0.0.1:8080"
     public_url: PublicUrl | None = None
@@ -209,6 +220,9 @@ class Viaduct(_Block):
     """What stopping the children may take beyond that before we go without them."""
     close_timeout: Seconds = 3
     """What connections have to close once every stream has had its last word."""
+    starts: Count = 4
+    """Children that are between their start and their handshake at once."""
+    restarts: Restarts = Restarts()
     store: Literal["memory"] = "memory"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"

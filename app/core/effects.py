@@ -34,10 +34,6 @@ class ToUpstream(Struct, frozen=True):
     message: Message
 
 
-class Overdue(Struct, frozen=True):
-    """The server did not answer `initialize` in time."""
-
-
 class Doubt(Struct, frozen=True):
     """A call timed out: see whether the server is still there at all."""
 
@@ -48,4 +44,4 @@ class Ended(Struct, frozen=True):
     reason: str
 
 
-Effect: TypeAlias = ToClient | BeginStream | EndStream | ToUpstream | Overdue | Doubt | Ended
+Effect: TypeAlias = ToClient | BeginStream | EndStream | ToUpstream | Doubt | Ended

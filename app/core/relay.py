@@ -26,6 +26,11 @@ class Relay:
         """Subscriptions that the child has ended, of which only the answer may still come."""
         self._holder: Party | None = None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a party waits for an answer of the child's, and not only for news."""
+        return not self._owners.keys() <= self._subscriptions
+
     def submit(self, party: Party, message: Message) -> list[Outcome]:
         """A party has something for the child, which is never asked anything and so hears no answers."""
         match message:

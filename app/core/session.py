@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
 from app.core.deadlines import FOREVER, Deadlines
-from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.ledger import Ask, Call, cancelled, failed, no_room, too_many, too_many_questions, unanswered
 from app.core.outlets import Outlets
 from app.core.phases import PHASED, Phase
@@ -190,9 +190,9 @@ class Session:
         ident = next(self._mint)
         limits = self._deadlines
         ours, token = under_token(Request(ident, request.method, request.params), ident)
-        is_greeting = request.method == methods.INITIALIZE
-        quiet_at = now + (limits.start if is_greeting else limits.request)
-        max_at = now + (limits.start if is_greeting else limits.max_request)
+        is_greeting = request.method == methods.INITIALIZE  # Its time runs from the start of the child.
+        quiet_at = FOREVER if is_greeting else now + limits.request
+        max_at = FOREVER if is_greeting else now + limits.max_request
         self._calls[ident] = Call(request.id, request.method, stream, token, max_at, quiet_at)
         begin_at = self.outlets.owe(stream)
         if begin_at < self.due or quiet_at < self.due:
@@ -369,9 +369,6 @@ class Session:
         self.due = min(self.due, fresh)
 
     def _expired(self, ident: int, call: Call, withdraw: Callable[[int], bool]) -> list[Effect]:
-        if call.method == methods.INITIALIZE:
-            call.quiet_at = call.max_at = FOREVER
-            return [Overdue()]
         del self._calls[ident]
         unsent = self.anteroom.withdraw(ident) or withdraw(ident)
         fault = TimedOut(f"no answer to {call.method!r} in time", executed="no" if unsent else "unknown")

@@ -46,6 +46,11 @@ class Sharing:
         self._greeting_id: RequestId | None = None
         self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a party waits for an answer of the child's."""
+        return any(owner != OWN for owner in self._owners.values())
+
     def greet(self) -> list[Outcome]:
         """Introduce ourselves."""
         self._greeting_id = next(self._mint)

@@ -20,7 +20,7 @@ from app.core.sharing import Sharing
 from app.gateway.inorder import InOrder
 from app.gateway.link import Link
 from app.gateway.settings import UpstreamSettings
-from app.gateway.tasks import Tasks
+from app.gateway.supervisor import Supervisor
 from app.protocol import discovery, methods
 from app.protocol.faults import GatewayFault, Unavailable
 from app.protocol.jsonrpc import Message, Notification, Request, Result
@@ -51,7 +51,7 @@ class CommonChild:
     def __init__(
         self,
         upstream: UpstreamSettings,
-        tasks: Tasks,
+        supervisor: Supervisor,
         version: str,
         eras: Eras,
         *,
@@ -65,7 +65,7 @@ class CommonChild:
         self.machine: Sharing | Relay | None = None
         self.is_ready = False
         self._upstream = upstream
-        self._tasks = tasks
+        self._supervisor = supervisor
         self._version = version
         self._eras = eras
         self.capabilities = dict(capabilities or {})
@@ -123,9 +123,6 @@ class CommonChild:
     def doubt(self) -> None:
         self._link.doubt()
 
-    def overdue(self) -> None:
-        self._link.overdue()
-
     def leave(self, party: Party) -> None:
         if self._members.pop(party, None) is None:
             return
@@ -145,11 +142,15 @@ class CommonChild:
         """Who still uses the child that was closed hears that it is gone."""
         self._lose(Unavailable("the server was stopped", reason="stopped", executed="unknown"))
 
+    def _is_busy(self) -> bool:
+        return self.machine is not None and self.machine.is_busy
+
     # Which era it speaks.
 
     def _start(self, era: Era) -> None:
         """A fresh process, spoken to in that era first."""
-        self._link = Link(self._upstream, self.mint, self._tasks, self._receive, self._lost)
+        self._link = Link(self._upstream, self.mint, self._supervisor, self._receive, self._lost)
+        self._link.watch(self._is_busy)
         self._link.open()
         if era == "modern":
             self._ask_era()
@@ -161,15 +162,19 @@ class CommonChild:
         self._probe = next(self.mint)
         ours = Envelope(MODERN.date, {}, methods.implementation("viaduct", self._version))
         self._link.write(discovery.discover(self._probe, ours))
-        patience = self._upstream.deadlines.probe if self._may_try("legacy") else self._upstream.deadlines.start
-        self._probe_timer = asyncio.get_running_loop().call_later(patience, self._probe_overdue)
+        if self._may_try("legacy"):
+            self._link.tried(counts=False)
+            self._link.on_start = self._arm_probe
 
     def _greet(self) -> None:
         self._tried.add("legacy")
         self.machine = Sharing(self.mint, self._version, self.capabilities, self._client_info, self._upstream.bounds)
-        patience = self._upstream.deadlines.start
-        self._probe_timer = asyncio.get_running_loop().call_later(patience, self._link.overdue)
+        self._link.tried(counts=True)
         self._perform(self.machine.greet())
+
+    def _arm_probe(self) -> None:
+        patience = self._upstream.deadlines.probe
+        self._probe_timer = asyncio.get_running_loop().call_later(patience, self._probe_overdue)
 
     def _may_try(self, era: Era) -> bool:
         return era not in self._tried and self._eras.may_try_other()
@@ -205,6 +210,7 @@ class CommonChild:
 
     def _now_ready(self) -> None:
         self.is_ready = True
+        self._link.ready()
         for member in list(self._members.values()):
             member.ready()
 

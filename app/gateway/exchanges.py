@@ -25,12 +25,13 @@ _NOT_SALIENT = ("_meta", "inputResponses", "requestState")
 
 
 class Exchanges:
-    """`pool_of` gives the children of a server by its name."""
+    """`pool_of` gives the children of a server by its name; `admit` refuses what is for a server that has failed."""
 
-    def __init__(self, pool_of: Callable[[str], Pool]) -> None:
+    def __init__(self, pool_of: Callable[[str], Pool], admit: Callable[[UpstreamSettings], None]) -> None:
         self.on_quiet: Callable[[], object] | None = None
         """Told whenever none is busy any more."""
         self._pool_of = pool_of
+        self._admit = admit
         self._sealer = Sealer()
         self._all: set[LiveExchange] = set()
         self._alarm: Alarm | None = None
@@ -60,6 +61,7 @@ class Exchanges:
         Raises:
             BadParams: it retries what is not to be retried so.
             Overloaded: too many of this principal.
+            Unavailable: the server has failed.
         """
         _answers, state = stateless.answers(request)
         sealed = None if state is None else self._sealer.unseal(state, _bound_to(owner, upstream.name, request))
@@ -69,6 +71,7 @@ class Exchanges:
                 return parked, parked.resume(
                     request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream
                 )
+        self._admit(upstream)
         is_foreign = state is not None and sealed is None
         asked = Asked(owner, upstream, request, headers, is_foreign)
         pool = self._pool_of(upstream.name)

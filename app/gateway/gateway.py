@@ -7,6 +7,7 @@ from itertools import count
 
 from app.core.eras import Eras
 from app.core.session import Session
+from app.core.supervision import ServerView
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
 from app.gateway.live import LiveSession, Transport
@@ -14,6 +15,7 @@ from app.gateway.pool import Pool
 from app.gateway.seats import OwnChild, Share
 from app.gateway.settings import GatewaySettings, UpstreamSettings
 from app.gateway.stream import Outlet
+from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
 from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
@@ -31,7 +33,7 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
-        self.exchanges = Exchanges(self._pool_of)
+        self.exchanges = Exchanges(self._pool_of, self._admit_exchange)
         self.is_draining = False
         self._sessions: dict[str, LiveSession] = {}
         self._owned: dict[str, int] = {}
@@ -40,6 +42,7 @@ class Gateway:
         self._pools: dict[str, Pool] = {}
         self._eras = {upstream.name: Eras(upstream.era) for upstream in settings.upstreams}
         self._tasks = Tasks()
+        self._watch: Supervisor | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._patience: asyncio.Timeout | None = None
 
@@ -93,13 +96,26 @@ class Gateway:
     @property
     def is_ready(self) -> bool:
         """Whether a new session would be taken, and at least one server could be started for it."""
-        return not self.is_draining and any(_can_start(upstream) for upstream in self.upstreams.values())
+        return not self.is_draining and any(
+            not self.supervisor.is_failed(upstream) and _can_start(upstream) for upstream in self.upstreams.values()
+        )
+
+    def views(self) -> list[ServerView]:
+        """How each server is, and each child of it."""
+        return self.supervisor.views(self.upstreams.values())
 
     def hurry(self) -> None:
         """There is no time left: stop waiting, and kill what would be stopped."""
         self._tasks.hurry()
         if self._patience is not None and not self._patience.expired():
             self._patience.reschedule(asyncio.get_running_loop().time())
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """Of all children; from within the loop."""
+        if self._watch is None:
+            self._watch = Supervisor(self.settings.supervisor, self._tasks)
+        return self._watch
 
     @property
     def session_count(self) -> int:
@@ -111,9 +127,10 @@ class Gateway:
         """A new session with a place at its server.
 
         Raises:
-            ShuttingDown, Overloaded: and nothing was started.
+            ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
         self._admit(owner)
+        self.supervisor.admit(upstream)
         shared = self._shared_child(upstream, modern_client=False) if upstream.isolation == "shared" else None
         mint = count(1) if shared is None else shared.mint
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
@@ -132,7 +149,7 @@ class Gateway:
         self._owned[owner] = self._owned.get(owner, 0) + 1
         version, eras = self.settings.version, self._eras[upstream.name]
         if shared is None:
-            live.seat = OwnChild(upstream, mint, self._tasks, version, eras, live)
+            live.seat = OwnChild(upstream, mint, self.supervisor, version, eras, live)
         else:
             live.seat = Share(shared, upstream, version, eras, live)
         log.info("session opened", extra={"server": upstream.name})
@@ -173,12 +190,15 @@ class Gateway:
         if self._owned.get(owner, 0) >= limits.per_principal_max:
             raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
 
+    def _admit_exchange(self, upstream: UpstreamSettings) -> None:
+        self.supervisor.admit(upstream)
+
     def _shared_child(self, upstream: UpstreamSettings, *, modern_client: bool) -> CommonChild:
         shared = self._shared.get(upstream.name)
         if shared is None:
             shared = CommonChild(
                 upstream,
-                self._tasks,
+                self.supervisor,
                 self.settings.version,
                 self._eras[upstream.name],
                 modern_client=modern_client,
@@ -195,7 +215,7 @@ class Gateway:
             upstream, settings = self.upstreams[name], self.settings
             is_shared = upstream.isolation == "shared"
             shared = (lambda: self._shared_child(upstream, modern_client=True)) if is_shared else None
-            pool = Pool(upstream, settings.pool, self._tasks, settings.version, self._eras[name], shared)
+            pool = Pool(upstream, settings.pool, self.supervisor, settings.version, self._eras[name], shared)
             self._pools[name] = pool
         return pool
 

@@ -9,11 +9,10 @@ from app.core.conversation import Conversation
 from app.core.deadlines import FOREVER
 from app.core.ledger import no_room
 from app.gateway.settings import UpstreamSettings
-from app.gateway.tasks import Tasks
+from app.gateway.supervisor import Supervisor
 from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, SpokeNonsense, Unavailable
-from app.protocol.jsonrpc import Message, Request, Result, failure, line, read_all
+from app.protocol.jsonrpc import Message, Request, failure, line, read_all
 from app.protocol.salvage import answered_id
-from app.upstreams import child as children
 from app.upstreams.child import Child, Exit
 
 log = logging.getLogger("viaduct.child")
@@ -26,14 +25,17 @@ class Link:
         self,
         upstream: UpstreamSettings,
         mint: Iterator[int],
-        tasks: Tasks,
+        supervisor: Supervisor,
         receive: Callable[[Message], None],
         lost: Callable[[GatewayFault], None],
     ) -> None:
         self._upstream = upstream
         self._conversation = Conversation(upstream.tolerance, mint)
-        self._tasks = tasks
+        self._tasks = supervisor.tasks
+        self._ward = supervisor.ward(upstream)
         self.receive = receive
+        self.on_start: Callable[[], object] | None = None
+        """Told when the child runs, which may take its time."""
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._anteroom = Anteroom(upstream.limits.queue_count, upstream.limits.queue_bytes)
@@ -41,6 +43,13 @@ class Link:
         self._is_ready = False
         self._is_over = False
         self._timer: asyncio.TimerHandle | None = None
+        self._start_timer: asyncio.TimerHandle | None = None
+        self._unsent: set[int] = set()
+        """Requests that came when the child had ended already, which nobody had heard of yet."""
+
+    @property
+    def is_started(self) -> bool:
+        return self._child is not None
 
     def open(self) -> None:
         """Start the child; until it runs, what is written waits."""
@@ -57,16 +66,38 @@ class Link:
             if not self._anteroom.take(message) and isinstance(message, Request):
                 self._refuse(message, no_room())
         elif isinstance(message, Request):
-            taken = child.write(line(message), message.id if isinstance(message.id, int) else None)
-            if not taken and not child.is_ending:  # An ending child's exit answers all that it owes.
+            ident = message.id if isinstance(message.id, int) else None
+            if child.write(line(message), ident):
+                return
+            if not child.is_ending:
                 full = Overloaded("the server does not read its input; its queue is full", reason="queue")
                 self._refuse(message, full)
+            elif ident is not None:  # An ending child's exit answers all that it owes.
+                self._unsent.add(ident)
         elif not child.write(line(message)):
             log.warning("message dropped: the server does not read", extra={"server": self._upstream.name})
 
     def withdraw(self, ident: int) -> bool:
         """Take back a request of which not one byte was handed to the pipe; False where that is too late."""
-        return self._anteroom.withdraw(ident) if self._child is None else self._child.withdraw(ident)
+        if self._child is None:
+            return self._anteroom.withdraw(ident)
+        return ident in self._unsent or self._child.withdraw(ident)
+
+    def tried(self, *, counts: bool) -> None:
+        """Whether the server is to blame if this child ends before it is ready."""
+        self._ward.tried(counts=counts)
+
+    def watch(self, is_busy: Callable[[], bool]) -> None:
+        """Whether the child owes an answer."""
+        self._ward.is_busy = is_busy
+
+    def ready(self) -> None:
+        """The child's handshake was answered."""
+        if self._is_ready or self._is_over:
+            return
+        self._is_ready = True
+        self._disarm_start()
+        self._ward.ready()
 
     def doubt(self) -> None:
         ping = self._conversation.doubt(self._loop.time())
@@ -77,16 +108,14 @@ class Link:
     def stderr_tail(self) -> list[str]:
         return [] if self._child is None else self._child.stderr.tail()
 
-    def overdue(self) -> None:
-        """The child did not answer `initialize` in time."""
-        self.fail(self._not_ready("the server did not answer initialize in time", "start_timed_out"))
-
-    def fail(self, fault: GatewayFault) -> None:
+    def fail(self, fault: GatewayFault, exit: Exit | None = None) -> None:  # noqa: A002 - the field's word
         """The child is of no use any more: whoever waits for it hears why, and it is stopped."""
         if self._is_over:
             return
         fault.details.setdefault("server", self._upstream.name)
         log.warning("child given up", extra={"server": self._upstream.name, "reason": fault.reason})
+        if self._child is not None:
+            self._ward.died(fault.reason, exit)
         self.close()
         self._lost(fault)
 
@@ -95,8 +124,9 @@ class Link:
         if self._is_over:
             return
         self._is_over = True
-        self._anteroom.empty()
         self._disarm()
+        self._disarm_start()
+        self._ward.unwanted()
         if self._child is not None:
             self._tasks.spawn(self._stop(self._child), f"stop {self._upstream.name}")
 
@@ -134,20 +164,17 @@ class Link:
             return
         log.warning("child exited", extra=extra)
         if not self._is_ready:
-            self.fail(
-                self._not_ready(f"the server ended before it was ready: {exit.describe()}", "exited_before_ready", exit)
-            )
+            sentence = f"the server ended before it was ready: {exit.describe()}"
+            self.fail(self._not_ready(sentence, "exited_before_ready", exit), exit)
             return
         details: dict[str, object] = {"exitCode": exit.code, "signal": exit.signal}
-        self.fail(Exited(f"the server ended: {exit.describe()}", executed="unknown", details=details))
+        self.fail(Exited(f"the server ended: {exit.describe()}", executed="unknown", details=details), exit)
 
     def _refuse(self, request: Request, fault: Overloaded) -> None:
         fault.details["server"] = self._upstream.name
         self.receive(failure(request.id, fault))
 
     def _heard(self, message: Message) -> None:
-        if not self._is_ready and isinstance(message, Result):
-            self._is_ready = True
         if not self._is_over:
             self.receive(message)
 
@@ -172,15 +199,19 @@ class Link:
     async def _start(self) -> None:
         upstream = self._upstream
         try:
-            child = await children.start(upstream.name, upstream.command, upstream.limits, self)
+            child = await self._ward.start(self)
         except Unavailable as fault:
             self.fail(fault)
+            return
+        if child is None:
             return
         if self._is_over:
             await self._stop(child)
             return
-        log.info("child started", extra={"server": upstream.name, "pid": child.pid})
         self._child = child
+        self._start_timer = self._loop.call_later(upstream.deadlines.start, self._overdue)
+        if self.on_start is not None:
+            self.on_start()
         for _, message in self._anteroom.empty():
             self.write(message)
 
@@ -192,6 +223,10 @@ class Link:
             await child.stop()
         finally:
             self._tasks.stopping.discard(child)
+            self._ward.gone()
+
+    def _overdue(self) -> None:
+        self.fail(self._not_ready("the server did not answer initialize in time", "start_timed_out"))
 
     def _not_ready(self, sentence: str, reason: str, exit: Exit | None = None) -> Unavailable:  # noqa: A002
         """With the exit and the last lines of stderr, for without them nobody can mend it."""
@@ -201,6 +236,11 @@ class Link:
         if self._child is not None:
             details["stderr"] = self._child.stderr.tail()
         return Unavailable(sentence, reason=reason, details=details)
+
+    def _disarm_start(self) -> None:
+        if self._start_timer is not None:
+            self._start_timer.cancel()
+            self._start_timer = None
 
     def _arm(self) -> None:
         self._disarm()

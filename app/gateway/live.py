@@ -8,7 +8,7 @@ from itertools import count
 from typing import Literal, Protocol, TypeAlias
 
 from app.core.deadlines import FOREVER
-from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, StreamId, ToClient, ToUpstream
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.phases import Phase
 from app.core.replay import EventLog
 from app.core.session import Session
@@ -36,9 +36,6 @@ class Seat(Protocol):
 
     def doubt(self) -> None:
         """A call was not answered in time."""
-
-    def overdue(self) -> None:
-        """`initialize` was not answered in time."""
 
     def leave(self) -> None:
         """The session has ended."""
@@ -227,8 +224,6 @@ class LiveSession:
                         stream.begin()
                 case Doubt():
                     self.seat.doubt()
-                case Overdue():
-                    self.seat.overdue()
                 case Ended():
                     self._ended(effect.reason)
         if self._core.due < self._timer_at:

@@ -16,7 +16,7 @@ from app.gateway.common import CommonChild
 from app.gateway.live_exchange import Asked, LiveExchange
 from app.gateway.schemas import Schemas
 from app.gateway.settings import PoolSettings, UpstreamSettings
-from app.gateway.tasks import Tasks
+from app.gateway.supervisor import Supervisor
 from app.protocol import methods, stateless
 from app.protocol.faults import Overloaded
 from app.protocol.jsonrpc import Notification
@@ -31,14 +31,14 @@ class Pool:
         self,
         upstream: UpstreamSettings,
         settings: PoolSettings,
-        tasks: Tasks,
+        supervisor: Supervisor,
         version: str,
         eras: Eras,
         shared: Callable[[], CommonChild] | None,
     ) -> None:
         self.upstream = upstream
         self.settings = settings
-        self._tasks = tasks
+        self._supervisor = supervisor
         self._version = version
         self._eras = eras
         self._shared = shared
@@ -116,7 +116,7 @@ class Pool:
     def start(self, asked: Asked, on_lost: Callable[[], None], on_changed: Changed) -> CommonChild:
         return CommonChild(
             self.upstream,
-            self._tasks,
+            self._supervisor,
             self._version,
             self._eras,
             modern_client=True,

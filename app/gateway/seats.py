@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Protocol
 
 from app.core.deadlines import FOREVER
 from app.core.eras import Era, Eras
@@ -14,38 +15,59 @@ from app.core.translation import Translation
 from app.gateway.common import WRONG_ERA, CommonChild
 from app.gateway.inorder import InOrder
 from app.gateway.link import Link
-from app.gateway.live import LiveSession
 from app.gateway.settings import UpstreamSettings
-from app.gateway.tasks import Tasks
+from app.gateway.supervisor import Supervisor
+from app.protocol import methods
 from app.protocol.faults import GatewayFault
-from app.protocol.jsonrpc import Message, Request
+from app.protocol.jsonrpc import Message, Request, RequestId, Result
+
+
+class Sitter(Protocol):
+    """Who has the place at the server."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is owed to it."""
+
+    def deliver(self, message: Message, about: RequestId | None = None) -> None: ...
+
+    def lost(self, fault: GatewayFault, reason: str) -> None:
+        """The child is gone, and the place with it."""
 
 
 class OwnChild:
-    """A child that is started with its session and stopped with it."""
+    """A child that is nobody else's."""
 
     def __init__(
         self,
         upstream: UpstreamSettings,
         mint: Iterator[int],
-        tasks: Tasks,
+        supervisor: Supervisor,
         version: str,
         eras: Eras,
-        live: LiveSession,
+        sitter: Sitter,
     ) -> None:
         self._upstream = upstream
         self._mint = mint
-        self._tasks = tasks
+        self._supervisor = supervisor
         self._version = version
         self._eras = eras
-        self._live = live
+        self._sitter = sitter
         self._talk: _Talk | None = None
+        self._early: list[Message] = []
+        self._greeting_id: RequestId | None = None
         self._start(eras.first_for(modern_client=False), falls_back=eras.may_try_other())
 
     def submit(self, message: Message) -> None:
-        """Replaced by the pipe's own, once nothing needs to be translated."""
-        if self._talk is not None:
+        """Replaced by the pipe's own, once the child is greeted and nothing needs to be translated."""
+        if isinstance(message, Request) and message.method == methods.INITIALIZE:
+            self._greeting_id = message.id
+        if not self._link.is_started:
+            self._early.append(message)
+        elif self._talk is not None:
             self._talk.submit(message)
+        else:
+            self._link.write(message)
 
     def withdraw(self, ident: int) -> bool:
         return self._link.withdraw(ident) if self._talk is None else self._talk.withdraw(ident, self._link.withdraw)
@@ -53,30 +75,43 @@ class OwnChild:
     def doubt(self) -> None:
         self._link.doubt()
 
-    def overdue(self) -> None:
-        self._link.overdue()
-
     def leave(self) -> None:
         if self._talk is not None:
             self._talk.close()
         self._link.close()
 
     def _start(self, begins: Era, *, falls_back: bool) -> None:
-        self._link = Link(self._upstream, self._mint, self._tasks, self._live.deliver, self._lost)
+        self._link = link = Link(self._upstream, self._mint, self._supervisor, self._hear, self._lost)
         self._falls_back = falls_back and begins == "modern"
-        if begins == "legacy" and not falls_back:
-            self._now_plain()
-        else:
+        self._talk = None
+        if begins == "modern" or falls_back:
             translation = _translation(self._mint, self._version, self._upstream, begins, falls_back=falls_back)
-            self._talk = _Talk(translation, self._link.write, self._live, self._eras, self._now_plain)
-            self._link.receive = self._talk.receive
-        self._link.open()
+            self._talk = _Talk(translation, link.write, self._hear, self._eras, self._now_plain)
+            link.receive = self._talk.receive
+        link.watch(lambda: self._sitter.is_busy)
+        link.tried(counts=not self._falls_back)
+        link.on_start = self._started
+        link.open()
+
+    def _started(self) -> None:
+        """What the child has to think about the first question begins now."""
+        early, self._early = self._early, []
+        for message in early:
+            self.submit(message)
+
+    def _hear(self, message: Message, about: RequestId | None = None) -> None:
+        if isinstance(message, Result) and message.id == self._greeting_id:
+            self._greeting_id = None
+            self._link.ready()
+            if self._talk is None:
+                self._now_plain()
+        self._sitter.deliver(message, about)
 
     def _now_plain(self) -> None:
-        """The child speaks as its client does: from now on nobody stands between session and pipe."""
+        """The child speaks as its client does: from now on nobody stands between the sitter and the pipe."""
         self._talk = None
         self.submit = self._link.write  # type: ignore[method-assign]  # the fast path has one call less
-        self._link.receive = self._live.deliver
+        self._link.receive = self._sitter.deliver
 
     def _lost(self, fault: GatewayFault) -> None:
         greeting = None if self._talk is None else self._talk.greeting
@@ -87,24 +122,23 @@ class OwnChild:
             self._start("legacy", falls_back=False)
             self.submit(greeting)
         else:
-            self._live.lost(fault, fault.reason)
+            self._sitter.lost(fault, fault.reason)
 
 
 class Share:
     """One session's share in a child."""
 
     def __init__(
-        self, child: CommonChild, upstream: UpstreamSettings, version: str, eras: Eras, live: LiveSession
+        self, child: CommonChild, upstream: UpstreamSettings, version: str, eras: Eras, sitter: Sitter
     ) -> None:
         self._child = child
         self._version = version
         self._upstream = upstream
         self._eras = eras
-        self._live = live
+        self._sitter = sitter
         self._early: list[Message] = []
         self._talk: _Talk | None = None
         self.doubt = child.doubt
-        self.overdue = child.overdue
         self._party = child.join(self)
         if child.is_ready:
             self.ready()
@@ -135,21 +169,21 @@ class Share:
         if self._child.is_modern:
             child, party = self._child, self._party
             translation = _translation(child.mint, self._version, self._upstream, "modern", falls_back=False)
-            self._talk = _Talk(translation, partial(child.submit, party), self._live, self._eras, _never)
+            self._talk = _Talk(translation, partial(child.submit, party), self._sitter.deliver, self._eras, _never)
         early, self._early = self._early, []
         for message in early:
             self.submit(message)
 
     def deliver(self, message: Message) -> None:
         if self._talk is None:
-            self._live.deliver(message)
+            self._sitter.deliver(message)
         else:
             self._talk.receive(message)
 
     def lost(self, fault: GatewayFault) -> None:
         if self._talk is not None:
             self._talk.close()
-        self._live.lost(fault, fault.reason)
+        self._sitter.lost(fault, fault.reason)
 
 
 class _Talk:
@@ -159,13 +193,13 @@ class _Talk:
         self,
         translation: Translation,
         write: Callable[[Message], None],
-        live: LiveSession,
+        deliver: Callable[[Message, RequestId | None], None],
         eras: Eras,
         on_plain: Callable[[], None],
     ) -> None:
         self._translation = translation
         self._write = write
-        self._live = live
+        self._deliver = deliver
         self._eras = eras
         self._on_plain = on_plain
         self._found = translation.found
@@ -207,7 +241,7 @@ class _Talk:
         if isinstance(outcome, ToChild):
             self._write(outcome.message)
         else:
-            self._live.deliver(outcome.message, outcome.about)
+            self._deliver(outcome.message, outcome.about)
 
     def _disarm(self) -> None:
         if self._timer is not None:

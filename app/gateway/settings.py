@@ -6,6 +6,7 @@ from typing import Literal
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
+from app.core.restarts import RestartPolicy
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
@@ -61,8 +62,17 @@ class PoolSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SupervisorSettings:
+    """`starts_max` is how many children may be between their start and their handshake at once."""
+
+    starts_max: int = 4
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
+
+
+@dataclass(frozen=True, slots=True)
 class GatewaySettings:
     upstreams: tuple[UpstreamSettings, ...]
     sessions: SessionSettings = field(default_factory=SessionSettings)
     version: str = "0"
     pool: PoolSettings = field(default_factory=PoolSettings)
+    supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)

@@ -28,6 +28,7 @@ class Input(asyncio.BaseProtocol):
         self._is_in_turn = False
         self._queue: deque[tuple[int | None, bytes]] = deque()
         self._queued = 0
+        self._unsent: set[int] = set()
         self._is_paused = False
         self._is_finishing = False
 
@@ -47,13 +48,13 @@ class Input(asyncio.BaseProtocol):
         return True
 
     def withdraw(self, key: int) -> bool:
-        """Take a line back; False where it was handed over already."""
+        """Take a line back, or find that it was never handed over; False where it was."""
         for place, (queued, line) in enumerate(self._queue):
             if queued == key:
                 del self._queue[place]
                 self._queued -= len(line)
                 return True
-        return False
+        return key in self._unsent
 
     def finish(self) -> None:
         """No more will be written; what was handed over still is, then the child sees the end."""
@@ -125,6 +126,7 @@ class Input(asyncio.BaseProtocol):
             self.close()
 
     def _forget_queue(self) -> None:
+        self._unsent.update(key for key, _ in self._queue if key is not None)
         self._queue.clear()
         self._queued = 0
 

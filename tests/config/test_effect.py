@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from app.asgi import create_app
 from app.cli.serving import _uvicorn
 from app.config import Config
-from app.config.tree import Limits, Server, Sessions, Stateless, Streams
+from app.config.tree import Limits, Restarts, Server, Sessions, Stateless, Streams
 from tests.config.conftest import TIME, Loading
 
 WITHOUT_EFFECT = {"warm"}
@@ -33,6 +33,7 @@ BLOCKS: dict[str, type[BaseModel]] = {
     "streams": Streams,
     "limits": Limits,
     "stateless": Stateless,
+    "restarts": Restarts,
 }
 SETTINGS = [(block, name, value) for block, model in BLOCKS.items() for name, value in numbers(model)]
 
@@ -50,6 +51,11 @@ def test_each_number_of_the_viaduct_block_changes_what_is_built(
 def test_each_number_of_a_server_changes_what_is_built(loading: Loading, name: str, value: float) -> None:
     changed = loading({"time": {**TIME, name: value + 1}}, environ={"VIADUCT_NO_AUTH": "1"})
     assert composed(changed) != composed(loading(environ={"VIADUCT_NO_AUTH": "1"}))
+
+
+def test_as_many_children_start_at_once_as_is_said(loading: Loading) -> None:
+    settings = create_app(loading(viaduct={"starts": 7}, environ={"VIADUCT_NO_AUTH": "1"})).gateway.settings
+    assert settings.supervisor.starts_max == 7
 
 
 def test_connections_have_as_long_to_close_as_is_said(loading: Loading) -> None:

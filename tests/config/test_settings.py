@@ -41,7 +41,9 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "connections": 2000, "inFlight": 1000, "badLines": 100, "longLines": 3, "recoverTimeout": 5,
             "stderrBytes": 65536, "stderrRate": 50, "questions": 100, "waiting": 100,
         },
-        "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "store": "memory", "logLevel": "info", "logFormat": "text", "debugPayloads": False,
+        "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "starts": 4,
+        "restarts": {"backoff": 0.2, "maxBackoff": 30, "deaths": 5, "window": 60, "coolDown": 300, "uptime": 60},
+        "store": "memory", "logLevel": "info", "logFormat": "text", "debugPayloads": False,
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from app.core.deadlines import FOREVER, Deadlines
-from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, ToClient, ToUpstream
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, ToClient, ToUpstream
 from app.core.exchange import Exchange, Subscription
 from app.core.listening import Listening
 from app.protocol.faults import Exited
@@ -138,7 +138,7 @@ class ExchangeMachine(RuleBasedStateMachine):
                 case Ended():
                     assert self.is_gone or self.has_ended
                     self.is_over = True
-                case ToClient() | BeginStream() | EndStream() | ToUpstream() | Overdue():
+                case ToClient() | BeginStream() | EndStream() | ToUpstream():
                     pytest.fail(repr(effect))
 
     def say(self, message: Message) -> None:

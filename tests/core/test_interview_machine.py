@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from app.core.deadlines import FOREVER, Deadlines
-from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, ToClient, ToUpstream
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, ToClient, ToUpstream
 from app.core.interview import Interview
 from app.protocol import stateless
 from app.protocol.faults import BadParams, Exited
@@ -327,8 +327,6 @@ class InterviewMachine(RuleBasedStateMachine):
                     assert self.books.is_cancelled
                 case Ended(reason):
                     self.end(reason)
-                case Overdue():
-                    pytest.fail("no exchange greets")
 
     def settle(self, stream: Stream, answer: Message) -> None:
         """The stream's one answer: the call's, its questions, or why there is none."""

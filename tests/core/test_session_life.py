@@ -5,8 +5,8 @@ from itertools import count
 import pytest
 
 from app.core.bounds import Bounds
-from app.core.deadlines import Deadlines
-from app.core.effects import BeginStream, Ended, EndStream, Overdue, ToClient, ToUpstream
+from app.core.deadlines import FOREVER, Deadlines
+from app.core.effects import BeginStream, Ended, EndStream, ToClient, ToUpstream
 from app.core.phases import Phase
 from app.core.session import Session
 from app.protocol import methods
@@ -48,10 +48,11 @@ def test_initialize_twice_is_refused(session: Session) -> None:
         ask(session, Request(5, "initialize", GREETING), 2)
 
 
-def test_an_initialize_that_takes_too_long_is_overdue_once(new: Session) -> None:
+def test_an_initialize_has_all_the_time_that_its_server_takes_to_start(new: Session) -> None:
     ask(new, Request(0, "initialize", GREETING), 1)
-    assert new.tick(10, never) == [BeginStream(1), Overdue()]
-    assert new.tick(11, never) == []
+    assert new.tick(10, never) == [BeginStream(1)]
+    assert new.due == FOREVER
+    assert new.tick(100_000, never) == []
 
 
 def test_losing_the_server_fails_every_call_once_and_ends_the_session(session: Session) -> None:

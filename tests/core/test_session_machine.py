@@ -16,11 +16,11 @@ from msgspec import Raw, json
 
 from app.core.bounds import Bounds
 from app.core.deadlines import Deadlines
-from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Overdue, ToClient, ToUpstream
+from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, ToClient, ToUpstream
 from app.core.phases import Phase
 from app.core.session import Session
 from app.protocol import methods
-from app.protocol.faults import Exited, GatewayFault, Unavailable
+from app.protocol.faults import Exited, GatewayFault
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, payload
 from tests.core.books import Asked, Books, Owed, Stream
 
@@ -336,8 +336,6 @@ class SessionMachine(RuleBasedStateMachine):
                     post.has_ended = True
                 case ToUpstream(message):
                     self.submit(message)
-                case Overdue():
-                    assert self.session.phase is Phase.GREETING
                 case Doubt():
                     assert self.session.phase is not Phase.GREETING
                 case Ended():
@@ -345,8 +343,6 @@ class SessionMachine(RuleBasedStateMachine):
                     for _, asked in self.books.open_questions():
                         asked.is_over = True
                     self.books.unanswered.clear()
-        if Overdue() in effects:
-            self.perform(self.session.lost(Unavailable("late"), "late"))
 
     def settle(self, reply: Reply, stream: int) -> None:
         """One last word, for a request that is owed one, on its own stream and under its own id."""

@@ -4,7 +4,8 @@ import asyncio
 from itertools import count
 
 from app.gateway.link import Link
-from app.gateway.settings import UpstreamSettings
+from app.gateway.settings import SupervisorSettings, UpstreamSettings
+from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
 from app.protocol.faults import GatewayFault
@@ -19,7 +20,7 @@ def test_what_waits_for_a_child_that_does_not_run_yet_is_bounded_and_can_be_with
 
     async def talk() -> None:
         upstream = UpstreamSettings("x", Command(("true",)), limits=ChildLimits(queue_count=2))
-        link = Link(upstream, count(1), Tasks(), heard.append, lost.append)
+        link = Link(upstream, count(1), Supervisor(SupervisorSettings(), Tasks()), heard.append, lost.append)
         for ident in (1, 2, 3):
             link.write(Request(ident, "tools/list"))
             link.write(Notification("notifications/x"))
