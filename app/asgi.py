@@ -132,6 +132,9 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
         era=server.era,
         ttl_ms=round(server.cache_ttl * 1000),
         cache_scope=server.cache_scope,
+        warm=server.warm,
+        warm_seconds=server.warm_age,
+        on_exit=server.on_exit,
     )
 
 

@@ -120,11 +120,8 @@ def _with_consistent_deadlines(server: Server, where: str) -> Server:
 
 def warnings(servers: Mapping[str, Server]) -> list[Note]:
     """What works, but perhaps not as meant."""
-    warm = [name for name, server in servers.items() if server.warm]
     asking = [name for name, server in servers.items() if _would_ask(server)]
     notes = []
-    if warm:
-        notes.append(Note("warm has no effect in this version", {"servers": warm}, is_warning=True))
     if asking:
         notes.append(
             Note("npx may wait for an answer that nobody can give; add -y", {"servers": asking}, is_warning=True)

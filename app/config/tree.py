@@ -98,6 +98,9 @@ class Server(_Block):
     cwd: Text | None = None
     isolation: Literal["session", "shared"] = "session"
     warm: Annotated[int, Field(ge=0, le=1000)] = 0
+    warm_age: Seconds = 1800
+    on_exit: Literal["restart", "end"] = "restart"
+    """What becomes of a session whose child ends of itself."""
     start_timeout: Seconds = 60
     request_timeout: Seconds = 60
     max_request_timeout: Seconds = 600

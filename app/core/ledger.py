@@ -2,6 +2,8 @@
 and the last words of our own that settle them.
 """
 
+from copy import copy
+
 from msgspec import Struct
 
 from app.core.effects import StreamId
@@ -46,6 +48,13 @@ def failed(call: Call, fault: GatewayFault, server: str) -> Failure:
     if server:
         fault.details.setdefault("server", server)
     return failure(call.id, fault)
+
+
+def unexecuted(fault: GatewayFault) -> GatewayFault:
+    """The same, for a request of which not one byte was sent."""
+    spared = copy(fault)
+    spared.executed, spared.details = "no", dict(fault.details)
+    return spared
 
 
 def cancelled(call: Call, server: str) -> Failure:

@@ -19,7 +19,7 @@ from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
 from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
-from app.core.ledger import Ask, Call, cancelled, failed, no_room, too_many, too_many_questions, unanswered
+from app.core.ledger import Ask, Call, cancelled, failed, no_room, too_many, too_many_questions, unanswered, unexecuted
 from app.core.outlets import Outlets
 from app.core.phases import PHASED, Phase
 from app.protocol import methods
@@ -135,14 +135,24 @@ class Session:
         if self.phase is Phase.ENDED:
             return []
         self.phase = Phase.ENDED
-        effects: list[Effect] = []
-        for call in self._calls.values():
-            effects += self._answer(call, failed(call, fault, self._server))
-        self._calls.clear()
         self._asks.clear()
         self.anteroom.empty()
+        effects = self.bereft(fault)
         self.due = FOREVER
         return [*effects, Ended(reason)]
+
+    def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool] | None = None) -> list[Effect]:
+        """The server is gone and will be back: every answer that it owed fails now, and its questions lapse."""
+        effects: list[Effect] = []
+        asks, self._asks = self._asks, {}
+        for ident, ask in asks.items():
+            self.outlets.release(ident)
+            effects += self._taken_back(ask, methods.cancellation(ident, "the server that asked is gone"))
+        calls, self._calls = self._calls, {}
+        for ident, call in calls.items():
+            unsent = withdraw is not None and withdraw(ident)
+            effects += self._answer(call, failed(call, unexecuted(fault) if unsent else fault, self._server))
+        return effects
 
     # Time passes.
 
@@ -188,12 +198,11 @@ class Session:
 
     def _forward(self, request: Request, stream: StreamId, now: float) -> list[Effect]:
         ident = next(self._mint)
-        limits = self._deadlines
+        limits, is_greeting = self._deadlines, request.method == methods.INITIALIZE
         ours, token = under_token(Request(ident, request.method, request.params), ident)
-        is_greeting = request.method == methods.INITIALIZE  # Its time runs from the start of the child.
-        quiet_at = FOREVER if is_greeting else now + limits.request
-        max_at = FOREVER if is_greeting else now + limits.max_request
-        self._calls[ident] = Call(request.id, request.method, stream, token, max_at, quiet_at)
+        begun = FOREVER if is_greeting else now  # The time of a handshake is that of the child's start.
+        quiet_at = begun + limits.request
+        self._calls[ident] = Call(request.id, request.method, stream, token, begun + limits.max_request, quiet_at)
         begin_at = self.outlets.owe(stream)
         if begin_at < self.due or quiet_at < self.due:
             self.due = min(begin_at, quiet_at)
@@ -311,11 +320,13 @@ class Session:
         for ident, ask in self._asks.items():
             if ask.id == theirs and type(ask.id) is type(theirs):
                 self._close_question(ident, ask, now)
-                if ask.stream is None:
-                    return []
-                told = methods.with_field(notification, "requestId", ident)
-                return [ToClient(ask.stream, told)] if self.outlets.can_stream(ask.stream) else self._announced(told)
+                return self._taken_back(ask, methods.with_field(notification, "requestId", ident))
         return []
+
+    def _taken_back(self, ask: Ask, told: Notification) -> list[Effect]:
+        if ask.stream is None:
+            return []
+        return [ToClient(ask.stream, told)] if self.outlets.can_stream(ask.stream) else self._announced(told)
 
     def _asked(self, question: Request, now: float, about: RequestId | None) -> list[Effect]:
         needed = methods.NEEDED_CAPABILITY.get(question.method)

@@ -46,7 +46,7 @@ class Member(Protocol):
 
 
 class CommonChild:
-    """`on_lost` is told once, when it is gone; whoever comes then needs a new one."""
+    """`on_lost` is told once, when it is gone; whoever comes then needs a new one. `again` is whether this is it."""
 
     def __init__(
         self,
@@ -58,10 +58,14 @@ class CommonChild:
         modern_client: bool,
         capabilities: Mapping[str, Raw] | None = None,
         client_info: Raw | None = None,
+        mint: Iterator[int] | None = None,
+        again: bool = False,
         on_lost: Callable[[], object],
         on_changed: Callable[[Notification], None] | None = None,
     ) -> None:
-        self.mint: Iterator[int] = count(1)
+        self.mint: Iterator[int] = count(1) if mint is None else mint
+        if again:
+            supervisor.restarts(upstream)
         self.machine: Sharing | Relay | None = None
         self.is_ready = False
         self._upstream = upstream

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 from app.core.eras import Eras
@@ -10,6 +12,7 @@ from app.core.session import Session
 from app.core.supervision import ServerView
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
+from app.gateway.lasting import LastingSeat, Place
 from app.gateway.live import LiveSession, Transport
 from app.gateway.pool import Pool
 from app.gateway.seats import OwnChild, Share
@@ -39,6 +42,9 @@ class Gateway:
         self._owned: dict[str, int] = {}
         self._implicit: dict[tuple[str, str], LiveSession] = {}
         self._shared: dict[str, CommonChild] = {}
+        self._shared_before: set[str] = set()
+        self._mints = {upstream.name: count(1) for upstream in settings.upstreams}
+        """Of the children that are shared: a session outlives its child, and so do its ids."""
         self._pools: dict[str, Pool] = {}
         self._eras = {upstream.name: Eras(upstream.era) for upstream in settings.upstreams}
         self._tasks = Tasks()
@@ -49,6 +55,7 @@ class Gateway:
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
         self._arm_sweep()
+        self.supervisor.keep_warm(self.upstreams.values())
         self._tasks.spawn(_sweep_forsaken(), "sweep")
 
     async def stop(self) -> None:
@@ -64,6 +71,7 @@ class Gateway:
         for shared in list(self._shared.values()):
             shared.close()
         self._shared.clear()
+        self.supervisor.close()
         await self._tasks.finish()
 
     async def drain(self, seconds: float) -> None:
@@ -131,8 +139,7 @@ class Gateway:
         """
         self._admit(owner)
         self.supervisor.admit(upstream)
-        shared = self._shared_child(upstream, modern_client=False) if upstream.isolation == "shared" else None
-        mint = count(1) if shared is None else shared.mint
+        mint = self._mints[upstream.name] if upstream.isolation == "shared" else count(1)
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         live = LiveSession(
             secrets.token_urlsafe(32),
@@ -147,11 +154,7 @@ class Gateway:
         )
         self._sessions[live.ident] = live
         self._owned[owner] = self._owned.get(owner, 0) + 1
-        version, eras = self.settings.version, self._eras[upstream.name]
-        if shared is None:
-            live.seat = OwnChild(upstream, mint, self.supervisor, version, eras, live)
-        else:
-            live.seat = Share(shared, upstream, version, eras, live)
+        live.seat = LastingSeat(upstream, mint, self.supervisor, partial(self._take_place, upstream, mint), live)
         log.info("session opened", extra={"server": upstream.name})
         return live
 
@@ -193,6 +196,13 @@ class Gateway:
     def _admit_exchange(self, upstream: UpstreamSettings) -> None:
         self.supervisor.admit(upstream)
 
+    def _take_place(self, upstream: UpstreamSettings, mint: Iterator[int], seat: LastingSeat, *, again: bool) -> Place:
+        """At a fresh child; `again` where it is in place of one that died."""
+        version, eras = self.settings.version, self._eras[upstream.name]
+        if upstream.isolation == "shared":
+            return Share(self._shared_child(upstream, modern_client=False), upstream, version, eras, seat)
+        return OwnChild(upstream, mint, self.supervisor, version, eras, seat, again=again)
+
     def _shared_child(self, upstream: UpstreamSettings, *, modern_client: bool) -> CommonChild:
         shared = self._shared.get(upstream.name)
         if shared is None:
@@ -203,10 +213,13 @@ class Gateway:
                 self._eras[upstream.name],
                 modern_client=modern_client,
                 on_lost=lambda: self._shared.pop(upstream.name, None),
+                mint=self._mints[upstream.name],
+                again=upstream.name in self._shared_before,
                 on_changed=self._pool_of(upstream.name).shared_changed,
             )
             self._pool_of(upstream.name).shared_schemas.forget()
             self._shared[upstream.name] = shared
+            self._shared_before.add(upstream.name)
         return shared
 
     def _pool_of(self, name: str) -> Pool:

@@ -128,7 +128,7 @@ class Link:
         self._disarm_start()
         self._ward.unwanted()
         if self._child is not None:
-            self._tasks.spawn(self._stop(self._child), f"stop {self._upstream.name}")
+            self._tasks.spawn(self._ward.stop(self._child), f"stop {self._upstream.name}")
 
     # The child's side.
 
@@ -206,7 +206,7 @@ class Link:
         if child is None:
             return
         if self._is_over:
-            await self._stop(child)
+            await self._ward.stop(child)
             return
         self._child = child
         self._start_timer = self._loop.call_later(upstream.deadlines.start, self._overdue)
@@ -214,16 +214,6 @@ class Link:
             self.on_start()
         for _, message in self._anteroom.empty():
             self.write(message)
-
-    async def _stop(self, child: Child) -> None:
-        self._tasks.stopping.add(child)
-        try:
-            if self._tasks.is_hurried:
-                child.kill()
-            await child.stop()
-        finally:
-            self._tasks.stopping.discard(child)
-            self._ward.gone()
 
     def _overdue(self) -> None:
         self.fail(self._not_ready("the server did not answer initialize in time", "start_timed_out"))

@@ -26,7 +26,7 @@ _EVENT_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})")
 
 
 class Seat(Protocol):
-    """A session's place at a server: a child of its own, or a share in one."""
+    """What a session knows of its server."""
 
     def submit(self, message: Message) -> None:
         """Hand the server a message, or keep it until the server can take it."""
@@ -198,6 +198,10 @@ class LiveSession:
     def deliver(self, message: Message, about: RequestId | None = None) -> None:
         """What the server said, and about which call of ours, where that is known."""
         self._perform(self._core.deliver(message, self._loop.time(), about))
+
+    def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
+        """The server is gone, and will be back."""
+        self._perform(self._core.bereft(fault, withdraw))
 
     def lost(self, fault: GatewayFault, reason: str) -> None:
         """The server is gone for good."""

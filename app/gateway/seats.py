@@ -46,7 +46,11 @@ class OwnChild:
         version: str,
         eras: Eras,
         sitter: Sitter,
+        *,
+        again: bool,
     ) -> None:
+        if again:
+            supervisor.restarts(upstream)
         self._upstream = upstream
         self._mint = mint
         self._supervisor = supervisor

@@ -11,6 +11,7 @@ from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
 Isolation = Literal["session", "shared"]
+OnExit = Literal["restart", "end"]
 EraSetting = Literal["auto", "legacy", "modern"]
 CacheScope = Literal["private", "public"]
 
@@ -32,6 +33,12 @@ class UpstreamSettings:
     ttl_ms: int = 0
     """How long a stateless client may keep what a server of the handshake listed, which says nothing of it itself."""
     cache_scope: CacheScope = "private"
+    warm: int = 0
+    """How many of its children wait for whoever comes next,"""
+    warm_seconds: float = 1800.0
+    """and for how long each."""
+    on_exit: OnExit = "restart"
+    """Whether a session goes on with another child, when its child ends of itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,11 @@ class Child:
         """Whether it has ended, or is being stopped: either way its exit is still to be reported, or has been."""
         return self._status is not None or self._stopping is not None
 
+    def listen(self, listener: Listener) -> None:
+        """From now on `listener` hears what the child says, first of all what has been waiting."""
+        self._listener = listener
+        self._stdout.resume()
+
     def withdraw(self, key: int) -> bool:
         return self._stdin.withdraw(key)
 

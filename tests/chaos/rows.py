@@ -37,7 +37,8 @@ F01 a command that is missing, not executable or no program
 F02 a server that exits at once
     chaos/children a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words
 F04 a crash between initialize and initialized
-    chaos/children a_crash_at_the_end_of_the_handshake_ends_the_session
+    chaos/revival a_crash_between_initialize_and_initialized_costs_nothing
+    chaos/children a_crash_at_the_end_of_each_handshake_ends_the_session_in_the_end
 F05 a crash with calls in flight
     chaos/children a_crash_fails_every_call_in_flight_at_once_and_ends_the_session
 F06 a crash right after an answer

@@ -11,14 +11,11 @@ from app.config import Config
 from app.config.tree import Limits, Restarts, Server, Sessions, Stateless, Streams
 from tests.config.conftest import TIME, Loading
 
-WITHOUT_EFFECT = {"warm"}
-"""Said so in the reference."""
-
 
 def numbers(model: type[BaseModel]) -> Iterator[tuple[str, float]]:
     """Every deadline, cap and interval of a block, with its default."""
     for name, field in model.model_fields.items():
-        if name not in WITHOUT_EFFECT and (type(field.default) in (int, float) or field.default is None):
+        if type(field.default) in (int, float) or field.default is None:
             yield field.alias or name, field.default or 0
 
 

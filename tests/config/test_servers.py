@@ -106,9 +106,8 @@ def test_a_disabled_server_is_left_out_whatever_else_it_lacks(loading: Loading) 
 
 
 def test_what_works_but_perhaps_not_as_meant_is_a_warning(loading: Loading) -> None:
-    config = loading({"a": {"command": "npx", "args": ["x"], "warm": 2}, "b": {"command": "npx", "args": ["-y", "x"]}})
+    config = loading({"a": {"command": "npx", "args": ["x"]}, "b": {"command": "npx", "args": ["-y", "x"]}})
     assert config.notes == (
-        Note("warm has no effect in this version", {"servers": ["a"]}, is_warning=True),
         Note("npx may wait for an answer that nobody can give; add -y", {"servers": ["a"]}, is_warning=True),
     )
 

@@ -15,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec import Raw, json
 
 from app.core.bounds import Bounds
-from app.core.deadlines import Deadlines
+from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, ToClient, ToUpstream
 from app.core.phases import Phase
 from app.core.session import Session
 from app.protocol import methods
-from app.protocol.faults import Exited, GatewayFault
+from app.protocol.faults import Exited, GatewayFault, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, payload
 from tests.core.books import Asked, Books, Owed, Stream
 
@@ -119,7 +119,7 @@ class SessionMachine(RuleBasedStateMachine):
             case Request():
                 quiet, last = LIMITS.request, LIMITS.max_request
                 if member.method == "initialize":
-                    quiet = last = LIMITS.start
+                    quiet = last = FOREVER
                 token = read(member.params).get("_meta", {}).get("progressToken")
                 deadlines = (self.now + last, self.now + quiet)
                 self.books.owed.append(Owed(self.minted, member.id, member.method, stream, token, *deadlines))
@@ -288,6 +288,24 @@ class SessionMachine(RuleBasedStateMachine):
         self.now = then
         self.check_deadlines()
 
+    @precondition(lambda self: self.session.phase is Phase.OPEN)
+    @rule(is_unsent=st.booleans())
+    def its_child_is_another(self, is_unsent: bool) -> None:
+        owed = [owed.ours for owed in self.books.open()]
+        asked: list[int] = []
+
+        def withdraw(ours: int) -> bool:
+            asked.append(ours)
+            return is_unsent
+
+        effects = self.session.bereft(Exited("gone", executed="unknown"), withdraw)
+        assert asked == owed
+        for _, question in self.books.open_questions():
+            question.is_over = True
+        self.books.unanswered.clear()
+        self.perform(effects)
+        assert self.books.open() == []
+
     @precondition(lambda self: len(self.books.owed) > 3)
     @rule(is_lost=st.booleans())
     def is_over(self, is_lost: bool) -> None:
@@ -390,6 +408,8 @@ class SessionMachine(RuleBasedStateMachine):
         """However it went, silence alone gives everybody a last word."""
         self.is_unsent = False
         self.wait_until(self.now + 2 * LIMITS.max_request)
+        if self.session.phase is Phase.GREETING:  # A start has its own time.
+            self.perform(self.session.lost(Unavailable("late"), "late"))
         assert self.books.open() == []
 
 

@@ -1,7 +1,8 @@
 """A stdio MCP server that plays any part: well-behaved, or with one fault on purpose. Standard library only.
 
-python -I -S stage.py [--mode FAULT] [--n NUMBER] [--version DATE] [--discover WAY]
+python -I -S stage.py [--mode FAULT] [--n NUMBER] [--version DATE] [--discover WAY] [--once FILE]
 
+`--once` names a file that remembers, from one start to the next, that a thing happened.
 `--discover` is how it takes `server/discover`: it may hang, exit, write garbage, or answer with an error of that code.
 """
 
@@ -19,12 +20,25 @@ N = float(OPTIONS.get("--n", "1"))
 VERSION = OPTIONS.get("--version")
 DISCOVER = OPTIONS.get("--discover", "-32601")
 
+ONCE = OPTIONS.get("--once")
+
 received: list[str] = []
 cancelled: list[object] = []
 answers: dict[object, object] = {}
 answered = threading.Condition()
 state = {"count": 0, "calls": 0, "questions": 0, "visits": 0}
 lock = threading.Lock()
+
+
+def has_been(file: str | None) -> bool:
+    """Whether this is not the first time."""
+    if file is None:
+        return False
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return True
+    return False
 
 
 def write(data: bytes) -> None:
@@ -293,6 +307,10 @@ def discover(ident: object) -> None:
 
 
 def greet(ident: object, params: dict) -> None:
+    if MODE == "refuses_later" and has_been(ONCE):
+        error(ident, -32602, "not again")
+        return
+    version = "2025-06-18" if MODE == "changes" and has_been(ONCE) else VERSION
     if MODE == "refuses":
         error(ident, -32602, "unsupported protocol version")
         return
@@ -306,7 +324,7 @@ def greet(ident: object, params: dict) -> None:
             "jsonrpc": "2.0",
             "id": ident,
             "result": {
-                "protocolVersion": VERSION or params.get("protocolVersion", "2025-11-25"),
+                "protocolVersion": version or params.get("protocolVersion", "2025-11-25"),
                 "capabilities": CAPABILITIES,
                 "serverInfo": {"name": "stage", "version": "1", "extra": "ünïcode"},
                 "instructions": "be kind",
@@ -366,11 +384,13 @@ def handle(line: str) -> None:
         cancelled.append(params.get("requestId"))
     elif MODE == "answers_notifications":
         error(None, -32601, f"Method {message['method']} not found")
-    elif MODE == "crash_on_initialized" and message["method"] == "notifications/initialized":
+    elif MODE == "crash_on_initialized" and message["method"] == "notifications/initialized" and not has_been(ONCE):
         os._exit(4)
 
 
 def main() -> None:
+    if MODE == "fails_later" and has_been(ONCE):
+        os._exit(5)
     if MODE == "exit0":
         os._exit(0)
     if MODE == "exit_early":

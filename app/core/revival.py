@@ -1,0 +1,209 @@
+"""What a server was told of its client, so that another child in place of one that died can be told the same.
+
+    NEW ──initialize──▶ GREETING ──its answer──▶ LIVE ──child lost──▶ BEREFT ──revive──▶ REPLAYING
+                                                   ▲                     ▲──child lost──────┤
+                                                   └──────answered as the first time────────┘
+
+It stands between a session and its place at the server, whatever that is. While there is no child that could take
+it, what the session says waits; the session itself has told whoever waited for the child that died.
+"""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import TypeAlias
+
+from msgspec import Raw, Struct
+
+from app.core.anteroom import Anteroom
+from app.core.bounds import BOUNDS, Bounds
+from app.core.ledger import no_room
+from app.core.parties import ToChild
+from app.core.probing import ToSession
+from app.protocol import discovery, methods
+from app.protocol.faults import Unavailable
+from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure
+
+_TOLD = (
+    ("tools", methods.TOOLS_CHANGED),
+    ("prompts", methods.PROMPTS_CHANGED),
+    ("resources", methods.RESOURCES_CHANGED),
+)
+RECORDED = frozenset({methods.SET_LEVEL, methods.SUBSCRIBE, methods.UNSUBSCRIBE, methods.SHUTDOWN})
+
+
+class Unlike(Struct, frozen=True):
+    """The new child is not as the old one: the session cannot go on with it."""
+
+    fault: Unavailable
+
+
+Outcome: TypeAlias = ToChild | ToSession | Unlike
+
+
+class Phase(Enum):
+    NEW = auto()
+    GREETING = auto()
+    LIVE = auto()
+    BEREFT = auto()
+    REPLAYING = auto()
+
+
+class Revival:
+    """`mint` is what the session mints its ids from."""
+
+    def __init__(self, mint: Iterator[int], bounds: Bounds = BOUNDS) -> None:
+        self.phase = Phase.NEW
+        self._mint = mint
+        self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
+        self._initialize: Request | None = None
+        self._greeting_id: RequestId | None = None
+        self._greeted: Raw = Raw(b"{}")
+        self._is_initialized = False
+        self._is_closing = False
+        self._level: Request | None = None
+        self._subscribed: dict[str, Request] = {}
+        self._noted: dict[RequestId, Request] = {}
+        """Requests that count once they are answered."""
+        self._own: set[RequestId] = set()
+        """Those that were replayed, of whose answers nobody needs to hear."""
+
+    @property
+    def is_passing(self) -> bool:
+        """What the child says is for the session as it is; `receive` may be left out."""
+        return self.phase is Phase.LIVE and not self._noted and not self._own
+
+    @property
+    def may_revive(self) -> bool:
+        """Whether the session can outlive its child."""
+        return self.phase not in (Phase.NEW, Phase.GREETING) and not self._is_closing
+
+    def submit(self, message: Message) -> list[Outcome]:
+        """The session has something for the child."""
+        match self.phase:
+            case Phase.NEW | Phase.GREETING | Phase.LIVE:
+                self._note(message)
+                return [ToChild(message)]
+            case Phase.BEREFT | Phase.REPLAYING:
+                return self._wait(message)
+
+    def receive(self, message: Message, about: RequestId | None = None) -> list[Outcome]:
+        """The child said something."""
+        if not isinstance(message, Reply) or message.id is None:
+            return [ToSession(message, about)]
+        if message.id == self._greeting_id:
+            return self._answered(message)
+        if message.id in self._own:
+            self._own.discard(message.id)
+            return []
+        noted = self._noted.pop(message.id, None)
+        if noted is not None and isinstance(message, Result):
+            self._record(noted)
+        return [ToSession(message, about)]
+
+    def withdraw(self, ident: int) -> bool:
+        """Take back a request that waits; False where it does not."""
+        return self._anteroom.withdraw(ident)
+
+    def lost(self) -> None:
+        """The child is gone, and another may be had."""
+        self.phase, self._greeting_id = Phase.BEREFT, None
+        self._noted.clear()
+        self._own.clear()
+
+    def revive(self) -> list[Outcome]:
+        """There is another child."""
+        self.phase, self._greeting_id = Phase.REPLAYING, next(self._mint)
+        return [ToChild(_again(self._initialize, self._greeting_id))]
+
+    # What is kept.
+
+    def _note(self, message: Message) -> None:
+        match message:
+            case Request(method=methods.INITIALIZE):
+                self.phase, self._initialize, self._greeting_id = Phase.GREETING, message, message.id
+            case Request(method=methods.SHUTDOWN):
+                self._is_closing = True
+            case Request(method=method) if method in RECORDED:
+                self._noted[message.id] = message
+            case Notification(method=methods.INITIALIZED):
+                self._is_initialized = True
+            case _:
+                pass
+
+    def _record(self, request: Request) -> None:
+        uri = methods.resource_uri(request.params)
+        match request.method:
+            case methods.SET_LEVEL:
+                self._level = request
+            case methods.SUBSCRIBE:
+                self._subscribed[uri] = request
+            case _:
+                self._subscribed.pop(uri, None)
+
+    def _wait(self, message: Message) -> list[Outcome]:
+        """What is about the child that died is of no use to the next."""
+        match message:
+            case Notification(method=methods.INITIALIZED):
+                self._is_initialized = True
+                return []
+            case Notification(method=methods.CANCELLED):
+                ident = methods.cancelled_id(message)
+                if isinstance(ident, int):
+                    self._anteroom.withdraw(ident)
+                return []
+            case Result() | Failure() | Notification(method=methods.EXIT):
+                return []
+            case Request():
+                return [] if self._anteroom.take(message) else [ToSession(failure(message.id, no_room()))]
+            case Notification():
+                self._anteroom.take(message)
+                return []
+
+    # The handshake, the first time and again.
+
+    def _answered(self, reply: Reply) -> list[Outcome]:
+        self._greeting_id = None
+        is_first = self.phase is Phase.GREETING
+        match reply:
+            case Result() if is_first:
+                self.phase, self._greeted = Phase.LIVE, reply.result
+                return [ToSession(reply)]
+            case Failure() if is_first:
+                return [ToSession(reply)]
+            case Result() if methods.greeted_version(reply.result) == methods.greeted_version(self._greeted):
+                return self._go_on()
+            case Result():
+                return [Unlike(_unlike("speaks another revision than before"))]
+            case Failure():
+                return [Unlike(_unlike("refused to initialize"))]
+
+    def _go_on(self) -> list[Outcome]:
+        """The child hears what the one before it knew, the client that its lists may be others, and all that waited."""
+        self.phase = Phase.LIVE
+        outcomes: list[Outcome] = []
+        if self._is_initialized:
+            outcomes.append(ToChild(Notification(methods.INITIALIZED)))
+        known = [*([] if self._level is None else [self._level]), *self._subscribed.values()]
+        for request in known:
+            ident = next(self._mint)
+            self._own.add(ident)
+            outcomes.append(ToChild(_again(request, ident)))
+        if self._is_initialized:
+            outcomes += self._news()
+        for _, message in self._anteroom.empty():
+            outcomes += self.submit(message)
+        return outcomes
+
+    def _news(self) -> list[Outcome]:
+        changes = discovery.offer(self._greeted).changes
+        told = [method for name, method in _TOLD if getattr(changes, name)]
+        return [ToSession(Notification(method)) for method in told]
+
+
+def _again(request: Request | None, ident: RequestId) -> Request:
+    assert request is not None  # noqa: S101 - only what was greeted is revived
+    return Request(ident, request.method, request.params)
+
+
+def _unlike(what: str) -> Unavailable:
+    return Unavailable(f"the server was started again and {what}", reason="not_revived")

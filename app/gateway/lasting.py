@@ -1,0 +1,167 @@
+"""A session's seat at its server, which outlives the child that sits behind it."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Protocol
+
+from app.core.parties import ToChild
+from app.core.probing import ToSession
+from app.core.restarts import Restarts
+from app.core.revival import RECORDED, Outcome, Phase, Revival, Unlike
+from app.gateway.inorder import InOrder
+from app.gateway.live import LiveSession
+from app.gateway.settings import UpstreamSettings
+from app.gateway.supervisor import Supervisor
+from app.protocol import methods
+from app.protocol.faults import GatewayFault, Unavailable
+from app.protocol.jsonrpc import Message, Notification, Request, RequestId
+
+log = logging.getLogger("viaduct.session")
+
+_STARTED_AGAIN = frozenset({"exited_before_ready", "start_timed_out"})
+"""Ways for a start to fail after which another is tried."""
+_TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED}
+
+
+class Place(Protocol):
+    """A child of the session's own, or a share in one."""
+
+    def submit(self, message: Message) -> None: ...
+
+    def withdraw(self, ident: int) -> bool: ...
+
+    def doubt(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+class TakePlace(Protocol):
+    def __call__(self, seat: "LastingSeat", *, again: bool) -> Place: ...
+
+
+class LastingSeat:
+    """`take_place` gives a place at a fresh child, whose messages come to the seat."""
+
+    def __init__(
+        self,
+        upstream: UpstreamSettings,
+        mint: Iterator[int],
+        supervisor: Supervisor,
+        take_place: "TakePlace",
+        live: LiveSession,
+    ) -> None:
+        self._upstream = upstream
+        self._supervisor = supervisor
+        self._take_place = take_place
+        self._live = live
+        self._revival = Revival(mint, upstream.bounds)
+        self._restarts = Restarts(supervisor.settings.restarts)
+        self._loop = asyncio.get_running_loop()
+        self._in_order = InOrder(self._do)
+        self._ready_at: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._place: Place | None = take_place(self, again=False)
+
+    # The session.
+
+    def submit(self, message: Message) -> None:
+        place = self._place
+        if self._revival.phase is Phase.LIVE and place is not None and not _is_telling(message):
+            place.submit(message)
+        else:
+            self._perform(self._revival.submit(message))
+
+    def withdraw(self, ident: int) -> bool:
+        return self._revival.withdraw(ident) or (self._place is not None and self._place.withdraw(ident))
+
+    def doubt(self) -> None:
+        if self._place is not None:
+            self._place.doubt()
+
+    def leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._place is not None:
+            self._place.leave()
+
+    # The place.
+
+    @property
+    def is_busy(self) -> bool:
+        return self._live.is_busy
+
+    def deliver(self, message: Message, about: RequestId | None = None) -> None:
+        if self._revival.is_passing:
+            self._live.deliver(message, about)
+        else:
+            self._perform(self._revival.receive(message, about))
+
+    def lost(self, fault: GatewayFault, reason: str) -> None:
+        place, self._place = self._place, None
+        if not self._may_return(fault):
+            self._live.lost(fault, reason)
+            return
+        if self._revival.phase is Phase.LIVE and place is not None:
+            self._live.bereft(fault, place.withdraw)
+        self._revival.lost()
+        self._count_death(self._loop.time())
+        if self._restarts.is_failed:
+            details = fault.details | {"cause": fault.reason}
+            too_often = Unavailable("the server ended too often in this session", reason="failed", details=details)
+            self._live.lost(too_often, "failed")
+        else:
+            self._wait()
+
+    def _count_death(self, now: float) -> None:
+        ready_at, self._ready_at = self._ready_at, None
+        if ready_at is not None:
+            self._restarts.lived(now - ready_at)
+        self._restarts.died(now, self._supervisor.chance())
+
+    def _wait(self) -> None:
+        pause = self._restarts.pause(self._loop.time())
+        extra = {"server": self._upstream.name, "attempt": self._restarts.attempt, "next_in": round(pause, 3)}
+        log.info("session waits for another child", extra=extra)
+        self._timer = self._loop.call_later(pause, self._return)
+
+    def _may_return(self, fault: GatewayFault) -> bool:
+        if self._upstream.on_exit == "end" or not self._revival.may_revive:
+            return False
+        return not isinstance(fault, Unavailable) or fault.reason in _STARTED_AGAIN
+
+    def _return(self) -> None:
+        self._timer = None
+        try:
+            self._supervisor.admit(self._upstream)
+        except Unavailable as fault:
+            self._live.lost(fault, fault.reason)
+            return
+        self._place = self._take_place(self, again=True)
+        self._perform(self._revival.revive())
+
+    # Outcomes.
+
+    def _perform(self, outcomes: list[Outcome]) -> None:
+        if self._revival.phase is Phase.LIVE and self._ready_at is None:
+            self._ready_at = self._loop.time()
+        self._in_order.perform(outcomes)
+
+    def _do(self, outcome: Outcome) -> None:
+        match outcome:
+            case ToChild():
+                if self._place is not None:
+                    self._place.submit(outcome.message)
+            case ToSession():
+                self._live.deliver(outcome.message, outcome.about)
+            case Unlike():
+                place, self._place = self._place, None
+                if place is not None:
+                    place.leave()
+                self._live.lost(outcome.fault, outcome.fault.reason)
+
+
+def _is_telling(message: Message) -> bool:
+    """Whether the next child will have to hear of it."""
+    return isinstance(message, Request | Notification) and message.method in _TELLING

@@ -1,0 +1,186 @@
+"""What a server was told is told to the next child of it."""
+
+from itertools import count
+
+import pytest
+
+from app.core.bounds import Bounds
+from app.core.parties import ToChild
+from app.core.probing import ToSession
+from app.core.revival import Phase, Revival, Unlike
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
+from tests.core.sessions import GREETING, raw
+
+OFFERS = payload(
+    {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {"listChanged": True}, "prompts": {"listChanged": False}, "resources": {}},
+    }
+)
+INITIALIZE = Request(1, "initialize", GREETING)
+INITIALIZED = Notification("notifications/initialized")
+TOOLS_CHANGED = ToSession(Notification("notifications/tools/list_changed"))
+
+
+def asked(ident: int, method: str, **params: object) -> Request:
+    return Request(ident, method, payload(params))
+
+
+@pytest.fixture
+def revival() -> Revival:
+    """Of a session that is open, and has minted up to 99."""
+    live = Revival(count(100))
+    assert live.submit(INITIALIZE) == [ToChild(INITIALIZE)]
+    assert live.receive(Result(1, OFFERS)) == [ToSession(Result(1, OFFERS))]
+    assert live.submit(INITIALIZED) == [ToChild(INITIALIZED)]
+    return live
+
+
+def agree(revival: Revival, *told: Message) -> None:
+    for message in told:
+        revival.submit(message)
+        if isinstance(message, Request):
+            revival.receive(Result(message.id, raw("{}")))
+
+
+def revived(revival: Revival) -> list[object]:
+    revival.lost()
+    assert revival.revive() == [ToChild(Request(100, "initialize", GREETING))]
+    return list(revival.receive(Result(100, OFFERS)))
+
+
+def test_before_its_first_handshake_is_answered_a_session_ends_with_its_child() -> None:
+    new = Revival(count(1))
+    assert not new.may_revive
+    new.submit(INITIALIZE)
+    assert not new.may_revive
+
+
+def test_a_session_that_is_shutting_down_does_not_go_on(revival: Revival) -> None:
+    assert revival.may_revive
+    revival.submit(Request(2, "shutdown"))
+    assert not revival.may_revive
+
+
+def test_the_next_child_is_greeted_alike_and_the_client_hears_what_its_server_said_that_it_tells(
+    revival: Revival,
+) -> None:
+    assert revived(revival) == [ToChild(INITIALIZED), TOOLS_CHANGED]
+    assert revival.is_passing
+
+
+def test_who_was_not_initialized_yet_is_not_and_hears_nothing() -> None:
+    early = Revival(count(100))
+    early.submit(INITIALIZE)
+    early.receive(Result(1, OFFERS))
+    assert revived(early) == []
+    assert early.submit(INITIALIZED) == [ToChild(INITIALIZED)]
+
+
+def test_level_and_subscriptions_are_told_as_they_were_last_agreed(revival: Revival) -> None:
+    agree(
+        revival,
+        asked(2, "logging/setLevel", level="info"),
+        asked(3, "resources/subscribe", uri="a:1"),
+        asked(4, "resources/subscribe", uri="a:2"),
+        asked(5, "resources/unsubscribe", uri="a:1"),
+        asked(6, "logging/setLevel", level="error"),
+    )
+    revival.submit(asked(7, "resources/subscribe", uri="a:3"))
+    revival.receive(Failure(7, raw("{}")))
+    revival.submit(asked(8, "logging/setLevel", level="debug"))
+    assert revived(revival) == [
+        ToChild(INITIALIZED),
+        ToChild(asked(101, "logging/setLevel", level="error")),
+        ToChild(asked(102, "resources/subscribe", uri="a:2")),
+        TOOLS_CHANGED,
+    ]
+    assert not revival.is_passing
+    assert revival.receive(Result(101, raw("{}"))) == []
+    assert revival.receive(Failure(102, raw("{}"))) == []
+    assert revival.is_passing
+
+
+def test_what_is_said_meanwhile_waits_in_its_order(revival: Revival) -> None:
+    revival.lost()
+    call, other = asked(2, "tools/call", name="a"), asked(3, "tools/list")
+    note = Notification("notifications/roots/list_changed")
+    for message in (call, note, other):
+        assert revival.submit(message) == []
+    assert revival.withdraw(3)
+    assert not revival.withdraw(3)
+    revival.revive()
+    assert revival.submit(other) == []
+    assert revival.receive(Result(100, OFFERS)) == [
+        ToChild(INITIALIZED),
+        TOOLS_CHANGED,
+        ToChild(call),
+        ToChild(note),
+        ToChild(other),
+    ]
+
+
+def test_what_concerns_the_child_that_died_goes_nowhere(revival: Revival) -> None:
+    revival.lost()
+    revival.submit(asked(2, "tools/list"))
+    cancelled = Notification("notifications/cancelled", payload({"requestId": 2}))
+    for message in (cancelled, Result("q1", raw("{}")), Failure("q2", raw("{}")), Notification("notifications/exit")):
+        assert revival.submit(message) == []
+    revival.revive()
+    assert revival.receive(Result(100, OFFERS)) == [ToChild(INITIALIZED), TOOLS_CHANGED]
+
+
+def test_a_level_that_was_set_meanwhile_is_kept_for_the_child_after_the_next(revival: Revival) -> None:
+    revival.lost()
+    level = asked(2, "logging/setLevel", level="error")
+    revival.submit(level)
+    revival.revive()
+    revival.receive(Result(100, OFFERS))
+    assert revival.receive(Result(2, raw("{}"))) == [ToSession(Result(2, raw("{}")))]
+    revival.lost()
+    revival.revive()
+    again = asked(102, "logging/setLevel", level="error")
+    assert ToChild(again) in revival.receive(Result(101, OFFERS))
+
+
+def test_there_is_room_for_so_much_and_what_finds_none_is_answered() -> None:
+    full = Revival(count(100), Bounds(early_count=1))
+    full.submit(INITIALIZE)
+    full.receive(Result(1, OFFERS))
+    full.lost()
+    assert full.submit(asked(2, "tools/list")) == []
+    (refused,) = full.submit(asked(3, "tools/list"))
+    assert isinstance(refused, ToSession)
+    assert isinstance(refused.message, Failure)
+    assert full.submit(Notification("notifications/x")) == []
+
+
+def test_a_child_that_dies_too_leaves_everything_for_the_next(revival: Revival) -> None:
+    revival.lost()
+    revival.submit(asked(2, "tools/list"))
+    revival.revive()
+    revival.lost()
+    assert revival.phase is Phase.BEREFT
+    assert revival.revive() == [ToChild(Request(101, "initialize", GREETING))]
+    assert revival.receive(Result(100, OFFERS)) == [ToSession(Result(100, OFFERS))]  # nobody asked for it any more
+    assert revival.receive(Result(101, OFFERS))[-1] == ToChild(asked(2, "tools/list"))
+
+
+OTHER = payload({"protocolVersion": "2025-06-18", "capabilities": {}})
+
+
+@pytest.mark.parametrize("reply", [Result(100, OTHER), Failure(100, raw("{}"))])
+def test_a_child_that_is_not_as_the_one_before_it_is_no_successor(revival: Revival, reply: Result | Failure) -> None:
+    revival.lost()
+    revival.revive()
+    (unlike,) = revival.receive(reply)
+    assert isinstance(unlike, Unlike)
+    assert (unlike.fault.reason, unlike.fault.executed) == ("not_revived", "no")
+
+
+def test_what_the_child_says_for_itself_passes_at_any_time(revival: Revival) -> None:
+    note, question = Notification("notifications/message"), Request("q", "ping")
+    assert revival.receive(question, 7) == [ToSession(question, 7)]
+    revival.lost()
+    revival.revive()
+    assert revival.receive(note) == [ToSession(note)]
