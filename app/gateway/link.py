@@ -198,11 +198,16 @@ class Link:
 
     async def _start(self) -> None:
         upstream = self._upstream
+        child, is_told = None, False
         try:
             child = await self._ward.start(self)
+            is_told = True
         except Unavailable as fault:
             self.fail(fault)
-            return
+            is_told = True
+        finally:
+            if not is_told:  # Nobody waits for this task: a bug here must not leave a handshake that never ends.
+                self.fail(self._not_ready("the server could not be started", "cannot_start"))
         if child is None:
             return
         if self._is_over:

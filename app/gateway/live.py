@@ -196,8 +196,17 @@ class LiveSession:
     # The server speaks.
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None:
-        """What the server said, and about which call of ours, where that is known."""
-        self._perform(self._core.deliver(message, self._loop.time(), about))
+        """What the server said, and about which call of ours, where that is known.
+
+        A bug here costs the session, for whoever waited for what was said would wait for ever.
+        """
+        is_done = False
+        try:
+            self._perform(self._core.deliver(message, self._loop.time(), about))
+            is_done = True
+        finally:
+            if not is_done:
+                self.close("internal_error")
 
     def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
         """The server is gone, and will be back."""

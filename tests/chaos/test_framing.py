@@ -22,9 +22,9 @@ NOTE = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     servers = {
-        "calm": entry(**BRISK),
+        "calm": entry(**BRISK, onExit="end"),
         "garbage": entry("--mode", "garbage", **BRISK),
-        "babbling": entry("--mode", "too_much_garbage", "--n", "30", **BRISK),
+        "babbling": entry("--mode", "too_much_garbage", "--n", "30", **BRISK, onExit="end"),
         "endless": entry("--mode", "endless_line", "--n", "3200", **BRISK),
         "dripping": entry("--mode", "one_byte", **BRISK),
         "twice": entry("--mode", "answers_twice", **BRISK),

@@ -41,7 +41,7 @@ NOTICED = {
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("planted")
-    with serving(config({"calm": entry(stopTimeout=0.5)}), folder, program=program(PLANT)) as gateway:
+    with serving(config({"calm": entry(stopTimeout=0.5, onExit="end")}), folder, program=program(PLANT)) as gateway:
         yield gateway
 
 

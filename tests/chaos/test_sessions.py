@@ -22,8 +22,8 @@ JSON = {"Content-Type": "application/json", "Accept": ACCEPT}
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     servers = {
         "calm": entry(**BRISK),
-        "second": entry(**BRISK),
-        "shared": entry(**BRISK, isolation="shared"),
+        "second": entry(**BRISK, onExit="end"),
+        "shared": entry(**BRISK, isolation="shared", onExit="end"),
         "slow": entry("--mode", "slow_start", "--n", "1", **BRISK),
         "stubborn": entry("--mode", "ignores_all", **BRISK),
     }

@@ -14,7 +14,7 @@ from tests.support.http import on_loop
 def gateway(tmp_path: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     servers = {
         "stage": entry(isolation="shared"),
-        "dying": entry(isolation="shared"),
+        "dying": entry(isolation="shared", onExit="end"),
         "folding": entry("--mode", "folds_names", isolation="shared"),
     }
     with serving(config(servers), tmp_path_factory.mktemp("shared")) as gateway:
