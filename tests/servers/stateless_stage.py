@@ -69,8 +69,8 @@ def interview(ident: object, params: dict) -> None:
     """Asks round after round; its state is all that it remembers."""
     args = params["arguments"]
     said = json.loads(params.get("requestState") or "[]")
-    if "inputResponses" in params:
-        said.append(params["inputResponses"])
+    if "requestState" in params:
+        said.append(params.get("inputResponses", {}))
     if len(said) == len(args["rounds"]):
         text(ident, {"nonce": args.get("nonce"), "said": said})
         return
