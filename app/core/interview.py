@@ -22,11 +22,23 @@ from app.protocol.stateless import Envelope, Question
 Seal = Callable[[int], str]
 """The `requestState` for a round of questions; for round 0 nothing is parked, and a retry begins anew."""
 
+_NO_HINTS: Mapping[str, object] = {}
 _NOT_FOUND, _URL_NEEDED, _INTERNAL = -32002, -32042, -32603
 
 
 class Interview(Exchange):
     """`describe` gives the server's own name, once it is known; `hints` are those of a result that may be cached."""
+
+    # What it begins with.
+
+    _round: int = 0
+    _first_at: float = FOREVER
+    _ask_at: float = FOREVER
+    _park_until: float = FOREVER
+    _early: Reply | None = None
+    """What the call was answered with while it was parked."""
+    _is_talkative: bool = False
+    """Whether the server asked something that it did not need for its answer."""
 
     def __init__(
         self,
@@ -37,21 +49,15 @@ class Interview(Exchange):
         *,
         seal: Seal,
         describe: Callable[[], Raw | None] = lambda: None,
-        hints: Mapping[str, object] | None = None,
+        hints: Mapping[str, object] = _NO_HINTS,
         server: str = "",
     ) -> None:
         super().__init__(request, deadlines, mint, level=carried.log_level, server=server)
         self._capabilities = carried.capabilities
         self._seal = seal
         self._describe = describe
-        self._hints = dict(hints or {}) if request.method in stateless.CACHEABLE else {}
+        self._hints = hints if hints and request.method in stateless.CACHEABLE else _NO_HINTS
         self._questions = Questions()
-        self._round = 0
-        self._first_at = self._ask_at = self._park_until = FOREVER
-        self._early: Reply | None = None
-        """What the call was answered with while it was parked."""
-        self._is_talkative = False
-        """Whether the server asked something that it did not need for its answer."""
 
     @property
     def is_parked(self) -> bool:
@@ -236,10 +242,11 @@ class Interview(Exchange):
         self._set_due()
 
     def _set_due(self) -> None:
-        super()._set_due()
-        self.due = min(self.due, self._ask_at, self._park_until)
+        self.due = min(self._begin_at, self._quiet_at, self._max_at, self._ask_at, self._park_until)
 
     def _lapse(self, why: str) -> list[Effect]:
+        if not self._questions:
+            return []
         fault = Unavailable(why, reason="client_unreachable")
         return [ToUpstream(lapsed) for lapsed in self._questions.lapse(fault)]
 

@@ -2,11 +2,11 @@
 
 from app.core.admission import admit
 from app.core.effects import StreamId
-from app.edge.asgi import JSON, Receive, Scope, Send, Way
+from app.edge.asgi import Receive, Scope, Send, Way
 from app.edge.heads import Head
 from app.edge.incoming import StreamSettings
 from app.edge.refusals import Refusal, status_of
-from app.edge.responses import EVENT_STREAM, Response
+from app.edge.responses import Response
 from app.gateway.live_exchange import LiveExchange
 from app.protocol import stateless
 from app.protocol.faults import InvalidRequest
@@ -36,19 +36,23 @@ def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool
 
 
 class InExchange:
-    """A stateless request that waits for its answer."""
+    """A stateless request that waits for its answer; `json` and `events` are the headers of one in either form."""
+
+    __slots__ = ("_events", "_json", "_live", "_settings", "_stream", "response")
 
     def __init__(
         self,
         settings: StreamSettings,
-        cors: tuple[tuple[bytes, bytes], ...],
+        json: tuple[tuple[bytes, bytes], ...],
+        events: tuple[tuple[bytes, bytes], ...],
         live: LiveExchange,
         stream: StreamId,
         response: Response,
     ) -> None:
         self.response = response
         self._settings = settings
-        self._cors = cors
+        self._json = json
+        self._events = events
         self._live = live
         self._stream = stream
 
@@ -62,12 +66,12 @@ class InExchange:
     def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
         """An answer that comes first sets the status, whoever gave it."""
         answered = self._live.answered
-        return 200 if answered is None else status_of(answered), (JSON, *self._cors)
+        return 200 if answered is None else status_of(answered), self._json
 
     async def stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Until the answer; closing it before cancels the request."""
-        headers = [*EVENT_STREAM, *self._cors]
+        headers, keep_alive = [*self._events], self._settings.keep_alive
         try:
-            await self.response.write(receive, send, headers, keep_alive=self._settings.keep_alive, close_after=None)
+            await self.response.write(receive, send, headers, keep_alive=keep_alive, close_after=None)
         finally:
             self._live.detach(self._stream)

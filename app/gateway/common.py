@@ -64,12 +64,14 @@ class CommonChild:
         self.mint: Iterator[int] = count(1)
         self.machine: Sharing | Relay | None = None
         self.is_ready = False
+        self.is_modern = False
         self._upstream = upstream
         self._tasks = tasks
         self._version = version
         self._eras = eras
         self.capabilities = dict(capabilities or {})
         self._client_info = client_info
+        self._server_info: Raw | None = None
         self._on_lost = on_lost
         self._on_changed = on_changed or _unheard
         self._perform = InOrder(self._do).perform
@@ -87,10 +89,6 @@ class CommonChild:
         return self._is_over
 
     @property
-    def is_modern(self) -> bool:
-        return isinstance(self.machine, Relay)
-
-    @property
     def greeted(self) -> Raw | None:
         """What the child said of itself: to `initialize`, or to `server/discover`."""
         machine = self.machine
@@ -100,7 +98,9 @@ class CommonChild:
 
     def server_info(self) -> Raw | None:
         """What a child of the handshake calls itself."""
-        return None if self.greeted is None else discovery.server_info(self.greeted)
+        if self._server_info is None and self.greeted is not None:
+            self._server_info = discovery.server_info(self.greeted)
+        return self._server_info
 
     def join(self, member: Member) -> Party:
         party = next(self._names)
@@ -184,7 +184,7 @@ class CommonChild:
         self._probe = None
         if isinstance(reply, Result) and discovery.speaks_modern(reply.result):
             self._eras.learn("modern", speaks=True)
-            self.machine = Relay(reply.result)
+            self.machine, self.is_modern = Relay(reply.result), True
             self._now_ready()
         elif self._may_try("legacy"):
             self._eras.learn("modern", speaks=False)

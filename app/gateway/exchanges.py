@@ -59,6 +59,7 @@ class Exchanges:
 
         Raises:
             BadParams: it retries what is not to be retried so.
+            HeaderMismatch: it is a retry whose headers say something else; another one may do better.
             Overloaded: too many of this principal.
         """
         _answers, state = stateless.answers(request)
@@ -66,6 +67,8 @@ class Exchanges:
         if sealed is not None:
             parked = self._found(sealed, upstream.name)
             if parked is not None:
+                parked.judge(request, headers)
+                del self._parked[sealed.exchange]
                 return parked, parked.resume(
                     request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream
                 )
@@ -81,6 +84,7 @@ class Exchanges:
             stream = live.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
             pool.lease(live)
             is_leased = True
+            live.current()  # It may fall due before it has a child.
         finally:
             if not is_leased:
                 self._all.discard(live)
@@ -100,7 +104,7 @@ class Exchanges:
         return min((live.due for live in self._all), default=FOREVER)
 
     def _found(self, sealed: Sealed, server: str) -> LiveExchange | None:
-        """None where nothing was parked, and the retry begins anew. Found once, it is parked no more.
+        """None where nothing was parked, and the retry begins anew.
 
         Raises:
             BadParams: it is too late, or another retry was earlier.
@@ -112,7 +116,6 @@ class Exchanges:
         parked, round_ = self._parked.get(sealed.exchange, (None, 0))
         if parked is None or round_ != sealed.round:
             raise state_unknown(server)
-        del self._parked[sealed.exchange]
         return parked
 
     def _seal(self, live: LiveExchange, round_: int) -> str:

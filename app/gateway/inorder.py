@@ -22,13 +22,14 @@ class InOrder(Generic[T]):
 
     def perform(self, things: Iterable[T]) -> bool:
         """Do them; False where somebody further up the stack is at it, who will do these too."""
-        self._waiting.extend(things)
+        waiting = self._waiting
+        waiting.extend(things)
         if self._is_busy:
             return False
         self._is_busy = True
         try:
-            while self._waiting:
-                self._do(self._waiting.popleft())
+            while waiting:
+                self._do(waiting.popleft())
         finally:
             self._is_busy = False
         return True

@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
@@ -84,16 +85,16 @@ class LiveExchange:
         self._child: CommonChild | None = None
         self._party = 0
         self._is_alone = False
-        self._core: Exchange = Waiting(asked.request, asked.upstream.deadlines, count(1), server=asked.upstream.name)
+        self._core: Exchange | None = None
 
     @property
     def due(self) -> float:
         """No later than this, `tick` has something to do; `watch` hears of it too."""
-        return self._core.due
+        return FOREVER if self._core is None else self._core.due
 
     @property
     def is_over(self) -> bool:
-        return self._core.is_over
+        return self._core is not None and self._core.is_over
 
     @property
     def is_busy(self) -> bool:
@@ -103,10 +104,26 @@ class LiveExchange:
     # The client.
 
     def begin(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
-        """Wait for a child; from now on the answer is owed to `outlet`."""
-        ident = self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
-        self._perform(self._core.begin(ident, self._loop.time(), can_stream=takes_stream))
-        return ident
+        """From now on the answer is owed to `outlet`."""
+        return self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
+
+    def current(self) -> Exchange:
+        """The request as it is now: as long as it has no child that is ready, one that waits."""
+        core = self._core
+        if core is None:
+            asked, upstream = self.asked, self.asked.upstream
+            core = self._core = Waiting(asked.request, upstream.deadlines, count(1), server=upstream.name)
+            self._perform(core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
+        return core
+
+    def judge(self, retry: Admitted, headers: dict[bytes, bytes]) -> None:
+        """By what is known of the tool: while its call is parked, that is not looked up anew.
+
+        Raises:
+            HeaderMismatch: as for a first request.
+        """
+        if retry.method == methods.CALL_TOOL:
+            self.schemas.judge(retry, headers)
 
     def resume(self, retry: Request, round_: int, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
         """Go on with the call that was parked.
@@ -125,15 +142,15 @@ class LiveExchange:
     def abandon(self) -> None:
         """It was refused before it had a child; nothing of it is left."""
         self._stream = None
-        self._perform(self._core.gone(self._sole))
+        self._perform(self.current().gone(self._sole))
 
     def detach(self, ident: StreamId) -> None:
         """The response is over: where the answer was still owed, its client cancelled."""
         if ident == self._sole:
-            self._perform(self._core.gone(ident))
+            self._perform(self.current().gone(ident))
 
     def close(self) -> None:
-        self._perform(self._core.close())
+        self._perform(self.current().close())
 
     def _open(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool, ident: StreamId | None = None) -> StreamId:
         self._sole = next(self._names) if ident is None else ident
@@ -153,7 +170,7 @@ class LiveExchange:
 
     def ready(self) -> None:
         child = self._child
-        if child is None or self._core.is_over:
+        if child is None or self.is_over:
             return
         if self.lease is not None and not self.lease.fits(child):
             self._move(child, self.lease)
@@ -168,13 +185,13 @@ class LiveExchange:
         try:
             lease.renew(self)
         except Overloaded as fault:
-            self._perform(self._core.lost(fault))
+            self._perform(self.current().lost(fault))
 
     def _checked(self, judged: Admitted | GatewayFault) -> None:
-        if self._core.is_over or self._child is None:
+        if self.is_over or self._child is None:
             return
         if isinstance(judged, GatewayFault):
-            self._perform(self._core.lost(judged))
+            self._perform(self.current().lost(judged))
         else:
             if judged is not self.asked.request:
                 self.asked = replace(self.asked, request=judged)
@@ -182,20 +199,20 @@ class LiveExchange:
 
     def _go(self, child: CommonChild) -> None:
         """Its era is known: the request goes out."""
-        if self.asked.has_foreign_state and not child.is_modern:
-            self._perform(self._core.lost(state_unknown(self.asked.upstream.name)))
+        asked = self.asked
+        if asked.has_foreign_state and not child.is_modern:
+            self._perform(self.current().lost(state_unknown(asked.upstream.name)))
             return
         if self._is_alone:
             child.hold(self._party)
         greeted = None if child.is_modern else child.greeted
-        if self.asked.request.method == stateless.DISCOVER and greeted is not None:
-            hints = {"ttlMs": self.asked.upstream.ttl_ms, "cacheScope": self.asked.upstream.cache_scope}
-            self._perform(self._core.settle(discovery.introduced_as(greeted, SERVED, hints)))
+        if asked.request.method == stateless.DISCOVER and greeted is not None:
+            self._perform(self.current().settle(discovery.introduced_as(greeted, SERVED, asked.upstream.hints)))
             return
-        self._core = self._of_its_kind(child)
-        self._perform(self._core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
-        if isinstance(self._core, Listening) and greeted is not None:
-            self._perform(self._core.ready(greeted))
+        self._core = core = self._of_its_kind(child)
+        self._perform(core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
+        if isinstance(core, Listening) and greeted is not None:
+            self._perform(core.ready(greeted))
 
     def _of_its_kind(self, child: CommonChild) -> Exchange:
         asked, upstream = self.asked, self.asked.upstream
@@ -213,7 +230,7 @@ class LiveExchange:
             child.mint,
             seal=lambda round_: self._seal(self, round_),
             describe=child.server_info,
-            hints={"ttlMs": upstream.ttl_ms, "cacheScope": upstream.cache_scope},
+            hints=upstream.hints,
             server=name,
         )
 
@@ -223,7 +240,7 @@ class LiveExchange:
             self.deliver(news)
 
     def deliver(self, message: Message) -> None:
-        self._perform(self._core.deliver(message, self._loop.time()))
+        self._perform(self.current().deliver(message, self._loop.time()))
 
     def lost(self, fault: GatewayFault) -> None:
         """Others may hear of the same fault; of a request that still waited, nothing was executed."""
@@ -231,7 +248,7 @@ class LiveExchange:
         if isinstance(self._core, Waiting):
             fault = copy(fault)
             fault.executed = "no"
-        self._perform(self._core.lost(fault))
+        self._perform(self.current().lost(fault))
 
     # Effects.
 
@@ -243,19 +260,19 @@ class LiveExchange:
                         self._child.submit(self._party, effect.message)
                 case ToClient():
                     self._say(effect.message)
-                case BeginStream():
-                    if self._stream is not None:
-                        self._stream.begin()
                 case EndStream():
                     stream, self._stream = self._stream, None
                     if stream is not None:
                         stream.end()
+                case Ended():
+                    self._end()
+                case BeginStream():
+                    if self._stream is not None:
+                        self._stream.begin()
                 case Doubt():
                     if self._child is not None:
                         self._child.doubt()
-                case Ended():
-                    self._end()
-        self._watch(self._core.due)
+        self._watch(self.due)
 
     def _say(self, message: Message) -> None:
         if self._stream is None:
@@ -269,7 +286,7 @@ class LiveExchange:
         if child is not None:
             child.leave(self._party)
         if self.lease is not None:
-            self.lease.release(is_clean=not self._core.is_owed)
+            self.lease.release(is_clean=not self.current().is_owed)
             self.lease = None
         self._on_end(self)
 
@@ -277,7 +294,7 @@ class LiveExchange:
         """Nobody waits for a timer: a bug here must not leave a request that never ends."""
         is_done = False
         try:
-            self._perform(self._core.tick(now, self._withdraw))
+            self._perform(self.current().tick(now, self._withdraw))
             is_done = True
         finally:
             if not is_done:

@@ -32,6 +32,11 @@ class UpstreamSettings:
     """How long a stateless client may keep what a server of the handshake listed, which says nothing of it itself."""
     cache_scope: CacheScope = "private"
 
+    @property
+    def hints(self) -> dict[str, object]:
+        """server/utilities/caching (2026-07-28)."""
+        return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope}
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
