@@ -58,9 +58,17 @@ class Schemas:
         if self._reader is None:
             self._read(child)
 
+    def judge(self, call: Admitted, headers: dict[bytes, bytes]) -> Admitted:
+        """By what is known now.
+
+        Raises:
+            HeaderMismatch: its headers do not repeat its arguments.
+        """
+        return check_call(self._known or {}, call, headers)
+
     def _judge(self, call: Admitted, headers: dict[bytes, bytes]) -> Admitted | HeaderMismatch:
         try:
-            return check_call(self._known or {}, call, headers)
+            return self.judge(call, headers)
         except HeaderMismatch as wrong:
             return wrong
 

@@ -226,7 +226,7 @@ annotated: list[str] = []
 def tools() -> list[dict]:
     """Those that were annotated have a header for their nonce."""
     nonce = {"type": "object", "properties": {"nonce": {"type": "string", "x-mcp-header": "Nonce"}}}
-    names = (*QUESTIONS, "echo", "sleep", "pid", "count")
+    names = dict.fromkeys((*QUESTIONS, "echo", "sleep", "pid", "count", *annotated))
     return [{"name": name, "inputSchema": nonce if name in annotated else {"type": "object"}} for name in names]
 
 
