@@ -16,7 +16,6 @@ from app.core.questions import Questions, asked, elicits, key_of, undeclared
 from app.protocol import methods, stateless
 from app.protocol.faults import BadParams, GatewayFault, MissingCapability, SpokeNonsense, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, payload
-from app.protocol.progress import put_token
 from app.protocol.stateless import Envelope, Question
 
 Seal = Callable[[int], str]
@@ -130,9 +129,8 @@ class Interview(Exchange):
         return [ToUpstream(Request(next(self._mint), methods.SET_LEVEL, payload({"level": level})))]
 
     def _params(self, ident: int) -> Raw | None:
-        fields = stateless.without_envelope(self._request)
-        _, self._token = put_token(fields, ident)
-        return payload(fields)
+        params, self._token = stateless.without_envelope(self._request, ident)
+        return params
 
     def _asked(self, question: Request, now: float) -> list[Effect]:
         refusal = undeclared(question, self._request.method, self._capabilities)

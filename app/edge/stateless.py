@@ -1,9 +1,8 @@
 """Streamable HTTP of the stateless era (2026-07-28, basic/transports/streamable-http)."""
 
-from app.core.admission import admit
+from app.core.admission import Admission
 from app.core.effects import StreamId
 from app.edge.asgi import Receive, Scope, Send, Way
-from app.edge.heads import Head
 from app.edge.incoming import StreamSettings
 from app.edge.refusals import Refusal, status_of
 from app.edge.responses import Response
@@ -14,7 +13,7 @@ from app.protocol.jsonrpc import Message, Notification, Request
 from app.protocol.stateless import Admitted
 
 
-def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool) -> Admitted | None:
+def admitted(message: Message | list[Message], admission: Admission, *, takes_stream: bool) -> Admitted | None:
     """The request as it is to be served; none where the message is a notification, for none of this era means anything.
 
     Raises:
@@ -23,7 +22,7 @@ def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool
     """
     match message:
         case Request():
-            request = admit(message, head)
+            request = admission.admit(message)
             if request.method == stateless.LISTEN and not takes_stream:
                 raise Refusal(406, "not_acceptable", "a subscription is answered with text/event-stream; accept that")
             return request

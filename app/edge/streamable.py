@@ -3,6 +3,7 @@
 from functools import partial
 from typing import NamedTuple, Protocol, TypeGuard
 
+from app.core.admission import Admission
 from app.core.effects import StreamId
 from app.edge import stateless
 from app.edge.asgi import JSON, Receive, Scope, Send, Way, respond
@@ -107,6 +108,7 @@ class _Post:
         self.json = (JSON, *incoming.cors)
         self._events = (*EVENT_STREAM, *incoming.cors)
         self._head = head
+        self._admission = Admission(head)
         self._is_modern = head.get(VERSION) == _MODERN
         self._ident = head.text(SESSION_ID)
         self._gateway = incoming.gateway
@@ -157,7 +159,7 @@ class _Post:
         return _InSession(self, live, stream, response, begins=is_initialize)
 
     def _exchange(self, message: Message | list[Message], owner: str) -> Spoken | None:
-        request = stateless.admitted(message, self._head, takes_stream=self._takes_stream)
+        request = stateless.admitted(message, self._admission, takes_stream=self._takes_stream)
         if request is None:
             return None
         self._check_open()
