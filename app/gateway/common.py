@@ -74,7 +74,8 @@ class CommonChild:
         self._server_info: Raw | None = None
         self._on_lost = on_lost
         self._on_changed = on_changed or _unheard
-        self._perform = InOrder(self._do).perform
+        self._in_order: InOrder[Outcome] = InOrder(self._do)
+        self._perform = self._in_order.perform
         self._members: dict[Party, Member] = {}
         self._names = count(1)
         self._tried: set[Era] = set()
@@ -138,6 +139,7 @@ class CommonChild:
 
     def close(self) -> None:
         self._is_over = True
+        self._in_order.end()
         self._disarm()
         self._link.close()
 
@@ -247,6 +249,7 @@ class CommonChild:
 
     def _lose(self, fault: GatewayFault) -> None:
         self._is_over = True
+        self._in_order.end()
         members, self._members = self._members, {}
         for member in members.values():
             member.lost(fault)

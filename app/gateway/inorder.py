@@ -26,10 +26,18 @@ class InOrder(Generic[T]):
         waiting.extend(things)
         if self._is_busy:
             return False
-        self._is_busy = True
+        self._is_busy, do = True, self._do
         try:
             while waiting:
-                self._do(waiting.popleft())
+                do(waiting.popleft())
         finally:
             self._is_busy = False
         return True
+
+    def end(self) -> None:
+        """What is being done now is done; nothing will be later, and who would have done it is let go."""
+        self._do = _leave
+
+
+def _leave(_thing: object) -> None:
+    """Undone."""

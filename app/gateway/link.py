@@ -87,14 +87,16 @@ class Link:
             return
         fault.details.setdefault("server", self._upstream.name)
         log.warning("child given up", extra={"server": self._upstream.name, "reason": fault.reason})
+        lost = self._lost
         self.close()
-        self._lost(fault)
+        lost(fault)
 
     def close(self) -> None:
-        """Nobody needs the child any more."""
+        """Nobody needs the child any more, or is kept because it still runs."""
         if self._is_over:
             return
         self._is_over = True
+        self.receive = self._lost = _unheard
         self._anteroom.empty()
         self._disarm()
         if self._child is not None:
@@ -217,3 +219,6 @@ class Link:
         fault = self._conversation.tick(self._loop.time())
         if fault is not None:
             self.fail(fault)
+
+def _unheard(_said: Message | GatewayFault) -> None:
+    """Nobody listens any more."""

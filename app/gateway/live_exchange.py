@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.core.deadlines import FOREVER
+from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
@@ -288,6 +288,8 @@ class LiveExchange:
         if self.lease is not None:
             self.lease.release(is_clean=not self.current().is_owed)
             self.lease = None
+        # Some kinds know who performs them: if he knew them still, only the garbage collector could end both.
+        self._core = _OVER
         self._on_end(self)
 
     def tick(self, now: float) -> None:
@@ -302,6 +304,16 @@ class LiveExchange:
 
     def _withdraw(self, ident: int) -> bool:
         return self._child is not None and self._child.withdraw(ident)
+
+
+def _over() -> Exchange:
+    """An exchange that has ended, of which nothing is left to do."""
+    over = Waiting(Request(0, ""), Deadlines(), count(1))
+    over.close()
+    return over
+
+
+_OVER = _over()
 
 
 def state_unknown(server: str) -> BadParams:

@@ -209,9 +209,10 @@ class _Group:
         return True
 
     def close(self) -> None:
-        for child in self._children.values():
+        children, self._children = self._children, {}
+        for child in children.values():
             child.close()
-        self._children.clear()
+            child.dismiss()
         self._alarm.stop()
 
     def _grant(self, grant: Grant) -> None:

@@ -75,10 +75,14 @@ class Schemas:
     def _read(self, child: CommonChild) -> None:
         self._is_stale = False
         if child.is_modern and (self._watch is None or self._watch.is_over):
-            self._watch = _Watch(child, self.forget)
+            self._watch = _Watch(child, self._unwatched)
             self._watch.begin()
         self._reader = _Reader(child, self._have_read, self._unread)
         self._reader.begin()
+
+    def _unwatched(self) -> None:
+        self._watch = None
+        self.forget()
 
     def _have_read(self, known: dict[str, Mirrors], *, is_whole: bool) -> None:
         self._reader = None

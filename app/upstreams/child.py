@@ -185,7 +185,8 @@ class Child:
             for pipe in (self._stdin, self._stdout, self._stderr):
                 pipe.close()
             self._gone.set()
-            self._listener.on_exit(self.exit)
+            listener, self._listener = self._listener, _Nobody()
+            listener.on_exit(self.exit)
 
     def _hear_the_rest(self) -> None:
         self._stderr.drain()
