@@ -145,5 +145,5 @@ def _salient(params: Raw | None) -> bytes:
     try:
         fields = _values.decode(params or b"{}")
     except DecodeError:
-        return b""
+        return bytes(params or b"")
     return _sorted.encode({name: value for name, value in fields.items() if name not in _NOT_SALIENT})
