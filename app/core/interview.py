@@ -64,7 +64,7 @@ class Interview(Exchange):
 
     @property
     def is_owed(self) -> bool:
-        return self._is_talkative or super().is_owed
+        return self._is_talkative or self._is_running
 
     # The client.
 
@@ -119,7 +119,7 @@ class Interview(Exchange):
 
     def _send(self) -> list[Effect]:
         level, self._level = self._level, ""
-        return [*self._leveled(level), *super()._send()]
+        return [*self._leveled(level), *super()._send()] if level else super()._send()
 
     def _leveled(self, level: str) -> list[Effect]:
         """The server is told of another level; of none it need not be, for nothing of it is passed on then."""
@@ -163,6 +163,9 @@ class Interview(Exchange):
         return []
 
     def _replied(self, reply: Reply) -> list[Effect]:
+        if not self._questions and not self.is_parked:
+            self._is_talkative = False
+            return self._settled(reply)
         self._is_talkative = bool(self._questions)
         lapsed = self._lapse("the call is over")
         if self.is_parked:

@@ -18,6 +18,9 @@ from app.protocol import methods
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, failure, payload, result
 from app.protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
 
+_OURS = frozenset({methods.INITIALIZE, methods.SHUTDOWN, methods.SET_LEVEL, methods.SUBSCRIBE, methods.UNSUBSCRIBE})
+"""What does not simply go on to the child."""
+
 
 class Sharing:
     """The child is introduced to `client_info`, or else to viaduct of this `version`, with these capabilities."""
@@ -61,8 +64,10 @@ class Sharing:
         if self.greeted is None:
             return [] if self._anteroom.take(message, party) else _shut_out(party, message)
         match message:
-            case Request():
+            case Request() if message.method in _OURS:
                 return self._requested(party, message, self.greeted)
+            case Request():
+                return self._passed(party, message)
             case Notification():
                 return self._notified(party, message)
             case Result() | Failure():

@@ -128,10 +128,11 @@ class CommonChild:
         self._link.overdue()
 
     def leave(self, party: Party) -> None:
-        if self._members.pop(party, None) is None:
+        if self._members.pop(party, None) is None or self.machine is None:
             return
-        if self.machine is not None:
-            self._perform(self.machine.leave(party))
+        outcomes = self.machine.leave(party)
+        if outcomes:
+            self._perform(outcomes)
 
     def stderr_tail(self) -> list[str]:
         """The last lines of its stderr."""

@@ -59,6 +59,21 @@ class Lease(Protocol):
 class LiveExchange:
     """`on_end` is told once."""
 
+    ident: str | None = None
+    """By which a retry finds it, once it was parked."""
+    lease: Lease | None = None
+    schemas: Schemas
+    """By which a call of a tool is judged; there as soon as it is granted a child."""
+    answered: Result | Failure | None = None
+    """What the request was answered with."""
+    _sole: StreamId = 0
+    _stream: Stream | None = None
+    _can_stream: bool = False
+    _child: CommonChild | None = None
+    _party: int = 0
+    _is_alone: bool = False
+    _core: Exchange | None = None
+
     def __init__(
         self,
         asked: Asked,
@@ -67,25 +82,10 @@ class LiveExchange:
         on_end: Callable[["LiveExchange"], None],
     ) -> None:
         self.asked = asked
-        self.ident: str | None = None
-        """By which a retry finds it, once it was parked."""
-        self.lease: Lease | None = None
-        self.schemas: Schemas
-        """By which a call of a tool is judged; there as soon as it is granted a child."""
-        self.answered: Result | Failure | None = None
-        """What the request was answered with."""
         self._seal = seal
         self._watch = watch
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._names = count(1)
-        self._sole: StreamId = 0
-        self._stream: Stream | None = None
-        self._can_stream = False
-        self._child: CommonChild | None = None
-        self._party = 0
-        self._is_alone = False
-        self._core: Exchange | None = None
 
     @property
     def due(self) -> float:
@@ -105,7 +105,8 @@ class LiveExchange:
 
     def begin(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
         """From now on the answer is owed to `outlet`."""
-        return self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
+        self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
+        return self._sole
 
     def current(self) -> Exchange:
         """The request as it is now: as long as it has no child that is ready, one that waits."""
@@ -133,9 +134,9 @@ class LiveExchange:
         """
         if not isinstance(self._core, Interview):
             raise state_unknown(self.asked.upstream.name)
-        ident = next(self._names)
+        ident = self._sole + 1
         effects = self._core.resume(retry, round_, ident, self._loop.time(), can_stream=takes_stream)
-        self._open(outlet, takes_json=takes_json, takes_stream=takes_stream, ident=ident)
+        self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
         self._perform(effects)
         return ident
 
@@ -152,12 +153,11 @@ class LiveExchange:
     def close(self) -> None:
         self._perform(self.current().close())
 
-    def _open(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool, ident: StreamId | None = None) -> StreamId:
-        self._sole = next(self._names) if ident is None else ident
+    def _open(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> None:
+        self._sole += 1
         self._can_stream = takes_stream
         self._stream = Stream(self._sole, outlet, None, "", takes_json=takes_json)
         self.answered = None
-        return self._sole
 
     # The child.
 
@@ -174,10 +174,10 @@ class LiveExchange:
             return
         if self.lease is not None and not self.lease.fits(child):
             self._move(child, self.lease)
-        elif self.asked.request.method == methods.CALL_TOOL:
-            self.schemas.check(child, self.asked.request, self.asked.headers, self._checked)
-        else:
+        elif self.asked.request.method != methods.CALL_TOOL or self.schemas.want_nothing_of(self.asked.request):
             self._go(child)
+        else:
+            self.schemas.check(child, self.asked.request, self.asked.headers, self._checked)
 
     def _move(self, child: CommonChild, lease: Lease) -> None:
         self._child = self.lease = None
@@ -272,7 +272,8 @@ class LiveExchange:
                 case Doubt():
                     if self._child is not None:
                         self._child.doubt()
-        self._watch(self.due)
+        if not self.is_over:
+            self._watch(self.due)
 
     def _say(self, message: Message) -> None:
         if self._stream is None:

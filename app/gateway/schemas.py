@@ -46,6 +46,12 @@ class Schemas:
         self._known = None
         self._is_stale = True
 
+    def want_nothing_of(self, call: Admitted) -> bool:
+        """Whether it is known that its tool has nothing mirrored."""
+        if self._known is None or self._until < FOREVER:
+            return False
+        return not self._known.get(call.target)
+
     def check(self, child: CommonChild, call: Admitted, headers: dict[bytes, bytes], then: Then) -> None:
         """Judge a call of a tool; a mismatch is told only after a look at what the server says now."""
         if self._known is not None and self._loop.time() < self._until:

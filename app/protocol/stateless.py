@@ -40,6 +40,7 @@ REMOVED = frozenset(
 )
 """Methods of the handshake revisions that this one does not have (changelog: "Major changes", 2, 4 and 5)."""
 
+_META_LENGTH = len("_meta")
 _OF_RETRIES = frozenset({"inputResponses", "requestState"})
 _KEPT_BYTES = 2048
 
@@ -177,7 +178,10 @@ def without_envelope(request: Request, ours: int) -> tuple[Raw, RequestId | None
     """
     fields = fields_of(request)
     rest = request.meta.rest if isinstance(request, Admitted) else read_meta(fields).rest
-    kept = {name: value for name, value in fields.items() if name not in _OF_RETRIES and not is_meta(name)}
+    kept = {}
+    for name, value in fields.items():
+        if name not in _OF_RETRIES and (len(name) != _META_LENGTH or not is_meta(name)):
+            kept[name] = value
     token = None
     if rest is not None:
         kept["_meta"], token = with_token(rest, ours)
