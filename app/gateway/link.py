@@ -18,6 +18,8 @@ from app.upstreams.child import Child, Exit
 
 log = logging.getLogger("viaduct.child")
 
+_TELL_SECONDS = 10.0
+
 
 class Link:
     """`receive` gets every message that the child writes, `lost` the fault with which the child is gone, once."""
@@ -41,6 +43,8 @@ class Link:
         self._is_ready = False
         self._is_over = False
         self._timer: asyncio.TimerHandle | None = None
+        self._dropped_count = 0
+        self._dropped_at = -_TELL_SECONDS
 
     def open(self) -> None:
         """Start the child; until it runs, what is written waits."""
@@ -62,7 +66,7 @@ class Link:
                 full = Overloaded("the server does not read its input; its queue is full", reason="queue")
                 self._refuse(message, full)
         elif not child.write(line(message)):
-            log.warning("message dropped: the server does not read", extra={"server": self._upstream.name})
+            self._dropped()
 
     def withdraw(self, ident: int) -> bool:
         """Take back a request of which not one byte was handed to the pipe; False where that is too late."""
@@ -105,6 +109,8 @@ class Link:
     # The child's side.
 
     def on_line(self, text: bytes) -> None:
+        if self._is_over:
+            return
         if self._upstream.logs_payloads:
             self._log_line("line from child", text)
         try:
@@ -142,6 +148,15 @@ class Link:
             return
         details: dict[str, object] = {"exitCode": exit.code, "signal": exit.signal}
         self.fail(Exited(f"the server ended: {exit.describe()}", executed="unknown", details=details))
+
+    def _dropped(self) -> None:
+        """Of a server that asks without end, and reads no answer, not every answer is told of."""
+        self._dropped_count += 1
+        if self._dropped_at + _TELL_SECONDS > self._loop.time():
+            return
+        extra = {"server": self._upstream.name, "count": self._dropped_count}
+        log.warning("messages dropped: the server does not read", extra=extra)
+        self._dropped_at, self._dropped_count = self._loop.time(), 0
 
     def _refuse(self, request: Request, fault: Overloaded) -> None:
         fault.details["server"] = self._upstream.name
@@ -219,6 +234,7 @@ class Link:
         fault = self._conversation.tick(self._loop.time())
         if fault is not None:
             self.fail(fault)
+
 
 def _unheard(_said: Message | GatewayFault) -> None:
     """Nobody listens any more."""

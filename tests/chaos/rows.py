@@ -68,6 +68,7 @@ F20 a flood on stderr
     chaos/children a_flood_on_stderr_blocks_nobody_and_is_logged_in_part
 F21 a flood of notifications
     chaos/children a_flood_on_stdout_costs_no_memory_and_no_answer
+    chaos/overload servers_that_ask_without_end_slow_nobody_else_down
     chaos/streams a_reader_that_never_reads_costs_a_bounded_queue_and_then_its_connection
     chaos/streams a_reader_that_falls_behind_misses_log_messages_and_never_its_answer
 F22 a grandchild that keeps the pipes

@@ -330,6 +330,9 @@ def after_greeting() -> None:
             ],
             daemon=True,
         ).start()
+    elif MODE == "asks":
+        asked = b'{"jsonrpc":"2.0","id":"q","method":"roots/list"}\n' * 1000
+        threading.Thread(target=lambda: [write(asked) for _ in range(int(N))], daemon=True).start()
     elif MODE == "garbage":
         write('🌤️ banner\n\nnpm warn deprecated\r\n\x1b[31mred\x1b[0m\n42\n{"level":"info"}\n\ufeff{}\n'.encode())
         write(
