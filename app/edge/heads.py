@@ -15,18 +15,21 @@ _ONCE = frozenset(
         b"transfer-encoding",
         b"mcp-session-id",
         b"mcp-protocol-version",
-        b"mcp-method",
-        b"mcp-name",
         b"last-event-id",
     }
 )
 _JOINED = b"accept"
+_MIRRORS = frozenset({b"mcp-method", b"mcp-name"})
 _PARAM = b"mcp-param-"
 _QUERY_SECRETS = frozenset({b"access_token", b"token", b"api_key", b"apikey", b"authorization"})
 
 
 class Head(dict[bytes, bytes]):
-    """Those headers that we judge by, by their lower-case names; each is there at most once."""
+    """Those headers that we judge by, by their lower-case names; each is there at most once.
+
+    What mirrors the body is judged with the body: two that should be one have a line end between them, as no header
+    may, so that they mirror nothing (2026-07-28, basic/transports: -32020, by which a client knows the era).
+    """
 
     __slots__ = ()
 
@@ -39,10 +42,8 @@ class Head(dict[bytes, bytes]):
                 self[name] = value
             elif name == _JOINED:
                 self[name] = self[name] + b"," + value if name in self else value
-            elif name.startswith(_PARAM):
-                if name in self:
-                    raise Refusal(400, "duplicate_header", "an Mcp-Param header is there twice")
-                self[name] = value
+            elif name in _MIRRORS or name.startswith(_PARAM):
+                self[name] = self[name] + b"\n" + value if name in self else value
 
     def text(self, name: bytes) -> str | None:
         """As ASCII; what is not ASCII is nothing that we ever gave out."""

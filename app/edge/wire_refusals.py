@@ -26,15 +26,13 @@ CRITICAL = frozenset(
         b"content-length",
         b"content-type",
         b"last-event-id",
-        b"mcp-method",
-        b"mcp-name",
         b"mcp-protocol-version",
         b"mcp-session-id",
         b"origin",
         b"transfer-encoding",
     }
 )
-"""Headers that are judged by: each at most once, and in ASCII."""
+"""Headers that are judged by: each at most once, and in ASCII. Those that mirror a body are judged with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,6 @@ ONCE = [
     b"Content-Type",
     b"Last-Event-ID",
     b"MCP-Protocol-Version",
-    b"Mcp-Method",
-    b"Mcp-Name",
     b"Mcp-Session-Id",
     b"Origin",
 ]
