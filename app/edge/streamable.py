@@ -7,7 +7,7 @@ from app.core.admission import Admission
 from app.core.effects import StreamId
 from app.edge import stateless
 from app.edge.asgi import JSON, Receive, Scope, Send, Way, respond
-from app.edge.heads import accepted, check_content_type
+from app.edge.heads import accepted, check_content
 from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSettings, named_revision
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
@@ -99,7 +99,7 @@ class _Post:
 
     def __init__(self, incoming: Incoming) -> None:
         head = incoming.head
-        check_content_type(head.get(b"content-type"))
+        check_content(head)
         self._takes_json, self._takes_stream = accepted(head.get(b"accept"))
         if not (self._takes_json or self._takes_stream):
             raise Refusal(406, "not_acceptable", "accept application/json, text/event-stream or both")

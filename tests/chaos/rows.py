@@ -124,6 +124,7 @@ F58 Content-Type and Accept
     chaos/http whatever_form_is_accepted_is_used
     chaos/http only_where_no_form_is_accepted_it_is_406
     chaos/http what_is_not_said_to_be_json_is_415
+    chaos/http a_body_that_is_said_to_be_compressed_is_415
 F59 batches
     live/protocol batches_are_answered_where_the_revision_has_them_and_refused_elsewhere
 F60 hostile JSON
