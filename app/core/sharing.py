@@ -112,6 +112,10 @@ class Sharing:
         """The party goes on without them; what it was asked and did not answer, it never will."""
         return self._holding.end(party)
 
+    def doubt(self) -> list[Outcome]:
+        """A request timed out."""
+        return self._holding.give_up()
+
     def withdraw(self, ident: int, unsend: Callable[[int], bool]) -> bool:
         """A request is taken back by `unsend` if it can be; not one that others may rely on by now."""
         if self._anteroom.withdraw(ident):

@@ -122,6 +122,8 @@ class CommonChild:
         return self.machine is not None and self.machine.withdraw(ident, self._link.withdraw)
 
     def doubt(self) -> None:
+        if isinstance(self.machine, Sharing):
+            self._perform(self.machine.doubt())
         self._link.doubt()
 
     def overdue(self) -> None:

@@ -57,10 +57,11 @@ ALIASES = {"initialized": INITIALIZED}
 """What some clients write, and what they mean."""
 
 ELICIT = "elicitation/create"
+LIST_ROOTS = "roots/list"
 NEEDED_CAPABILITY = {
     "sampling/createMessage": "sampling",
     ELICIT: "elicitation",
-    "roots/list": "roots",
+    LIST_ROOTS: "roots",
 }
 """What a client must have declared before a server may ask it."""
 
