@@ -142,7 +142,7 @@ def _settled(
         viaduct.model_copy(update=settings),
         listen,
         credentials.is_open(listen, layers),
-        (*notes, *about_auth, *_expired(auth.tokens), *_exposure(viaduct, listen)),
+        (*notes, *overrides.misspelt(environ), *about_auth, *_expired(auth.tokens), *_exposure(viaduct, listen)),
     )
 
 
