@@ -23,30 +23,25 @@ from app.protocol.revisions import SERVED
 class Exchange:
     """`mint` gives the ids of requests towards the server; `level` is the log level that the client asked for."""
 
-    # What it begins with.
-
-    due: float = FOREVER
-    """No later than this, `tick` has something to do."""
-    is_over: bool = False
-    _ident: int = 0
-    _is_running: bool = False
-    """Whether the server has the request, and has not answered it."""
-    _token: RequestId | None = None
-    """The client's, for progress."""
-    _stream: StreamId | None = None
-    _can_stream: bool = False
-    _begin_at: float = FOREVER
-    _quiet_at: float = FOREVER
-    _max_at: float = FOREVER
-
     def __init__(
         self, request: Request, deadlines: Deadlines, mint: Iterator[int], *, level: str = "", server: str = ""
     ) -> None:
+        self.due = FOREVER
+        """No later than this, `tick` has something to do."""
+        self.is_over = False
         self._request = request
         self._deadlines = deadlines
         self._mint = mint
         self._level = level
         self._server = server
+        self._ident = 0
+        self._is_running = False
+        """Whether the server has the request, and has not answered it."""
+        self._token: RequestId | None = None
+        """The client's, for progress."""
+        self._stream: StreamId | None = None
+        self._can_stream = False
+        self._begin_at = self._quiet_at = self._max_at = FOREVER
 
     @property
     def is_owed(self) -> bool:

@@ -28,17 +28,6 @@ _NOT_FOUND, _URL_NEEDED, _INTERNAL = -32002, -32042, -32603
 class Interview(Exchange):
     """`describe` gives the server's own name, once it is known; `hints` are those of a result that may be cached."""
 
-    # What it begins with.
-
-    _round: int = 0
-    _first_at: float = FOREVER
-    _ask_at: float = FOREVER
-    _park_until: float = FOREVER
-    _early: Reply | None = None
-    """What the call was answered with while it was parked."""
-    _is_talkative: bool = False
-    """Whether the server asked something that it did not need for its answer."""
-
     def __init__(
         self,
         request: Request,
@@ -57,6 +46,12 @@ class Interview(Exchange):
         self._describe = describe
         self._hints = hints if hints and request.method in stateless.CACHEABLE else _NO_HINTS
         self._questions = Questions()
+        self._round = 0
+        self._first_at = self._ask_at = self._park_until = FOREVER
+        self._early: Reply | None = None
+        """What the call was answered with while it was parked."""
+        self._is_talkative = False
+        """Whether the server asked something that it did not need for its answer."""
 
     @property
     def is_parked(self) -> bool:
@@ -163,10 +158,9 @@ class Interview(Exchange):
         return []
 
     def _replied(self, reply: Reply) -> list[Effect]:
-        if not self._questions and not self.is_parked:
-            self._is_talkative = False
+        self._is_talkative = is_talkative = bool(self._questions)
+        if not is_talkative and self._park_until == FOREVER:
             return self._settled(reply)
-        self._is_talkative = bool(self._questions)
         lapsed = self._lapse("the call is over")
         if self.is_parked:
             self._early = reply

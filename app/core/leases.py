@@ -112,11 +112,13 @@ class Leases:
 
     def release(self, ticket: Ticket, now: float) -> list[Grant]:
         """The request is over, whether it has a child, waits for one, or lost it; whose turn it is now is told."""
-        self._waiting.pop(ticket, None)
         place = self._places.pop(ticket, None)
         if place is not None:
             self._leave(*place, now)
-        return self._serve() if self._waiting else []
+        if not self._waiting:
+            return []
+        self._waiting.pop(ticket, None)
+        return self._serve()
 
     def lost(self, number: ChildNumber) -> tuple[list[Ticket], list[Grant]]:
         """The child is gone, or shall be used no more: who had it, and whose turn it is now."""

@@ -59,21 +59,6 @@ class Lease(Protocol):
 class LiveExchange:
     """`on_end` is told once."""
 
-    ident: str | None = None
-    """By which a retry finds it, once it was parked."""
-    lease: Lease | None = None
-    schemas: Schemas
-    """By which a call of a tool is judged; there as soon as it is granted a child."""
-    answered: Result | Failure | None = None
-    """What the request was answered with."""
-    _sole: StreamId = 0
-    _stream: Stream | None = None
-    _can_stream: bool = False
-    _child: CommonChild | None = None
-    _party: int = 0
-    _is_alone: bool = False
-    _core: Exchange | None = None
-
     def __init__(
         self,
         asked: Asked,
@@ -82,10 +67,24 @@ class LiveExchange:
         on_end: Callable[["LiveExchange"], None],
     ) -> None:
         self.asked = asked
+        self.ident: str | None = None
+        """By which a retry finds it, once it was parked."""
+        self.lease: Lease | None = None
+        self.schemas: Schemas
+        """By which a call of a tool is judged; there as soon as it is granted a child."""
+        self.answered: Result | Failure | None = None
+        """What the request was answered with."""
         self._seal = seal
         self._watch = watch
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
+        self._sole: StreamId = 0
+        self._stream: Stream | None = None
+        self._can_stream = False
+        self._child: CommonChild | None = None
+        self._party = 0
+        self._is_alone = False
+        self._core: Exchange | None = None
 
     @property
     def due(self) -> float:
@@ -169,8 +168,8 @@ class LiveExchange:
             self.ready()
 
     def ready(self) -> None:
-        child = self._child
-        if child is None or self.is_over:
+        child, core = self._child, self._core
+        if child is None or (core is not None and core.is_over):
             return
         if self.lease is not None and not self.lease.fits(child):
             self._move(child, self.lease)
@@ -225,12 +224,12 @@ class LiveExchange:
             return passed(request, limits, child.mint, level=asked.carried.log_level, server=name)
         return Interview(
             request,
-            asked.carried,
+            request.meta.carried,
             limits,
             child.mint,
             seal=lambda round_: self._seal(self, round_),
             describe=child.server_info,
-            hints=upstream.hints,
+            hints=upstream.hints if request.method in stateless.CACHEABLE else {},
             server=name,
         )
 
@@ -272,8 +271,9 @@ class LiveExchange:
                 case Doubt():
                     if self._child is not None:
                         self._child.doubt()
-        if not self.is_over:
-            self._watch(self.due)
+        core = self._core
+        if core is not None and not core.is_over:
+            self._watch(core.due)
 
     def _say(self, message: Message) -> None:
         if self._stream is None:
@@ -286,9 +286,9 @@ class LiveExchange:
         child, self._child = self._child, None
         if child is not None:
             child.leave(self._party)
-        if self.lease is not None:
-            self.lease.release(is_clean=not self.current().is_owed)
-            self.lease = None
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            lease.release(is_clean=not self.current().is_owed)
         # Some kinds know who performs them: if he knew them still, only the garbage collector could end both.
         self._core = _OVER
         self._on_end(self)
