@@ -104,8 +104,11 @@ class LiveExchange:
 
     def begin(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
         """From now on the answer is owed to `outlet`."""
-        self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
-        return self._sole
+        self._sole = ident = self._sole + 1
+        self._can_stream = takes_stream
+        self._stream = Stream(ident, outlet, None, "", takes_json=takes_json)
+        self.answered = None
+        return ident
 
     def current(self) -> Exchange:
         """The request as it is now: as long as it has no child that is ready, one that waits."""
@@ -135,7 +138,7 @@ class LiveExchange:
             raise state_unknown(self.asked.upstream.name)
         ident = self._sole + 1
         effects = self._core.resume(retry, round_, ident, self._loop.time(), can_stream=takes_stream)
-        self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
+        self.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
         self._perform(effects)
         return ident
 
@@ -151,12 +154,6 @@ class LiveExchange:
 
     def close(self) -> None:
         self._perform(self.current().close())
-
-    def _open(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> None:
-        self._sole += 1
-        self._can_stream = takes_stream
-        self._stream = Stream(self._sole, outlet, None, "", takes_json=takes_json)
-        self.answered = None
 
     # The child.
 
@@ -239,7 +236,8 @@ class LiveExchange:
             self.deliver(news)
 
     def deliver(self, message: Message) -> None:
-        self._perform(self.current().deliver(message, self._loop.time()))
+        core = self._core or self.current()
+        self._perform(core.deliver(message, self._loop.time()))
 
     def lost(self, fault: GatewayFault) -> None:
         """Others may hear of the same fault; of a request that still waited, nothing was executed."""
