@@ -58,8 +58,7 @@ class Exchanges:
         """A stateless request that was admitted; its answer goes to `outlet`.
 
         Raises:
-            BadParams: it retries what is not to be retried so.
-            HeaderMismatch: it is a retry whose headers say something else; another one may do better.
+            BadParams, HeaderMismatch: it retries what is not to be retried so; another retry may do better.
             Overloaded: too many of this principal.
         """
         _answers, state = stateless.answers(request)
@@ -68,10 +67,10 @@ class Exchanges:
             parked = self._found(sealed, upstream.name)
             if parked is not None:
                 parked.judge(request, headers)
-                del self._parked[sealed.exchange]
-                return parked, parked.resume(
-                    request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream
-                )
+                stream = parked.resume(request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream)
+                if self._parked.get(sealed.exchange) == (parked, sealed.round):
+                    del self._parked[sealed.exchange]
+                return parked, stream
         is_foreign = state is not None and sealed is None
         asked = Asked(owner, upstream, request, headers, is_foreign)
         pool = self._pool_of(upstream.name)
