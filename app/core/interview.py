@@ -37,7 +37,7 @@ class Interview(Exchange):
         *,
         seal: Seal,
         describe: Callable[[], Raw | None] = lambda: None,
-        hints: Mapping[str, object] = _NO_HINTS,
+        hints: Mapping[str, object] | None = None,
         server: str = "",
     ) -> None:
         super().__init__(request, deadlines, mint, level=carried.log_level, server=server)

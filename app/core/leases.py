@@ -137,7 +137,8 @@ class Leases:
 
     def _serve(self) -> list[Grant]:
         grants: list[Grant] = []
-        for ticket, need in list(self._waiting.items()):
+        while self._waiting:
+            ticket, need = next(iter(self._waiting.items()))
             grant = self._place(ticket, need)
             if grant is None:
                 break

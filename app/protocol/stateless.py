@@ -169,6 +169,13 @@ def _read_meta(written: bytes) -> Meta:
 _kept_meta = lru_cache(maxsize=256)(_read_meta)
 
 
+def may_have_token(request: Request) -> bool:
+    """Whether there may be a token for progress in it, as some server would read it."""
+    if not isinstance(request, Admitted) or request.meta.rest is not None:
+        return True
+    return any(is_meta(name) for name in request.fields if name != "_meta")
+
+
 def without_envelope(request: Request, ours: int) -> tuple[Raw, RequestId | None]:
     """The parameters as a server of the handshake revisions knows them, with our token in the place of the client's;
     and the token that they had.
@@ -178,10 +185,11 @@ def without_envelope(request: Request, ours: int) -> tuple[Raw, RequestId | None
     """
     fields = fields_of(request)
     rest = request.meta.rest if isinstance(request, Admitted) else read_meta(fields).rest
-    kept = {}
-    for name, value in fields.items():
-        if name not in _OF_RETRIES and (len(name) != _META_LENGTH or not is_meta(name)):
-            kept[name] = value
+    kept = {
+        name: value
+        for name, value in fields.items()
+        if name not in _OF_RETRIES and (len(name) != _META_LENGTH or not is_meta(name))
+    }
     token = None
     if rest is not None:
         kept["_meta"], token = with_token(rest, ours)
