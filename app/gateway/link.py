@@ -17,6 +17,7 @@ from app.upstreams import child as children
 from app.upstreams.child import Child, Exit
 
 log = logging.getLogger("viaduct.child")
+whole = logging.getLogger("viaduct.payload")
 
 _TELL_SECONDS = 10.0
 
@@ -182,7 +183,7 @@ class Link:
             self.fail(end)
 
     def _log_line(self, event: str, text: bytes) -> None:
-        log.info(event, extra={"server": self._upstream.name, "line": text.decode("utf-8", "replace")})
+        whole.info(event, extra={"server": self._upstream.name, "line": text.decode("utf-8", "replace")})
 
     # Life and time.
 

@@ -41,7 +41,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "headerTimeout": 10, "bodyTimeout": 15, "sendTimeout": 30, "keepAliveTimeout": 75, "answerTimeout": 5,
             "lingerTimeout": 2, "lingerBytes": 16777216, "pipelined": 32, "batch": 1000, "queueBytes": 8388608, "queueCount": 256,
             "connections": 2000, "inFlight": 1000, "badLines": 100, "longLines": 3, "recoverTimeout": 5,
-            "stderrBytes": 65536, "stderrRate": 50, "questions": 100, "waiting": 100,
+            "stderrBytes": 65536, "stderrRate": 50, "logRate": 200, "questions": 100, "waiting": 100,
         },
         "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "store": "memory", "logLevel": "info", "logFormat": "text", "debugPayloads": False,
     }  # fmt: skip
