@@ -46,6 +46,8 @@ class Report:
     version: str = ""
     info: object = None
     offers: dict[str, list[str]] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
+    """Of which of these there is more than was read."""
     reason: str = ""
     error: str = ""
     stderr: list[str] = field(default_factory=list)
@@ -119,25 +121,29 @@ async def _ask_all(report: Report, asker: "_Asker") -> None:
     capabilities = said.get("capabilities")
     for name, method, capability in _LISTS:
         if isinstance(capabilities, dict) and capability in capabilities:
-            report.offers[name] = await _all_pages(asker, method, "resourceTemplates" if name == "templates" else name)
+            names, is_whole = await _all_pages(asker, method, "resourceTemplates" if name == "templates" else name)
+            report.offers[name] = names
+            if not is_whole:
+                report.cut.append(name)
 
 
-async def _all_pages(asker: "_Asker", method: str, key: str) -> list[str]:
+async def _all_pages(asker: "_Asker", method: str, key: str) -> tuple[list[str], bool]:
+    """What is on them, and whether these are all."""
     names: list[str] = []
     params: dict[str, object] = {}
     for _ in range(PAGES_MAX):
         try:
             page = await asker.ask(method, params)
         except UnknownMethod:
-            break
+            return names, True
         items = page.get(key)
         names += (
             [str(item.get("name", "")) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         )
         if not page.get("nextCursor"):
-            break
+            return names, True
         params = {"cursor": page["nextCursor"]}
-    return names
+    return names, False
 
 
 class _Asker:
@@ -220,4 +226,5 @@ def _text(report: Report) -> str:
         f"\n      {kind}: {', '.join(map(printable, names))}" for kind, names in report.offers.items() if names
     )
     revision = printable(report.version)
-    return f"ok      {report.server}  {report.seconds:.2f} s, revision {revision}, offers {offers}{names}"
+    cut = "".join(f"\n      there are more {kind}; after {PAGES_MAX} pages no more were read" for kind in report.cut)
+    return f"ok      {report.server}  {report.seconds:.2f} s, revision {revision}, offers {offers}{names}{cut}"

@@ -106,7 +106,7 @@ def single(
 
 def open_logs(config: Config) -> None:
     """Set logging up as configured, with this configuration's secrets kept out, and say what was noticed in it."""
-    logs.configure(config.viaduct.log_level, config.viaduct.log_format)
+    logs.configure(config.viaduct.log_level, config.viaduct.log_format, rate=config.viaduct.limits.log_rate)
     for server in config.servers.values():
         for name, value in server.env.items():
             if _SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH:
@@ -142,7 +142,7 @@ def _settled(
         viaduct.model_copy(update=settings),
         listen,
         credentials.is_open(listen, layers),
-        (*notes, *about_auth, *_expired(auth.tokens), *_exposure(viaduct, listen)),
+        (*notes, *overrides.misspelt(environ), *about_auth, *_expired(auth.tokens), *_exposure(viaduct, listen)),
     )
 
 

@@ -1,10 +1,13 @@
 """What goes before the file: options of the command line, and before them only, `VIADUCT_*` variables."""
 
+import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from app.config.errors import ConfigError
+from app.config.notes import Note
 from app.config.reading import Tree
 
 _SETTINGS = {
@@ -15,6 +18,12 @@ _SETTINGS = {
     "log_format": "logFormat",
 }
 _OPTIONS = {"allowed_hosts": "--allowed-host", "allowed_origins": "--allowed-origin", "tokens": "--token"}
+VARIABLES = frozenset(
+    "ALLOWED_HOSTS ALLOWED_ORIGINS CONFIG HOST I_KNOW_THIS_IS_OPEN LISTEN LOG_FORMAT LOG_LEVEL NO_AUTH PORT PUBLIC_URL "
+    "TOKEN".split()
+)
+"""What comes behind VIADUCT_ in those that are read."""
+_OF_KUBERNETES = re.compile(r"SERVICE_\w+|PORT_\d+_\w+")
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 
@@ -66,6 +75,20 @@ def from_environment(environ: Mapping[str, str]) -> Overrides:
         no_auth=_switch(environ, "VIADUCT_NO_AUTH") if "VIADUCT_NO_AUTH" in environ else None,
         open_is_known=_switch(environ, "VIADUCT_I_KNOW_THIS_IS_OPEN"),
     )
+
+
+def misspelt(environ: Mapping[str, str]) -> list[Note]:
+    """Of variables that are like one of ours and none. Others may be the file's own, as in ${VIADUCT_KEY}."""
+    notes = []
+    for name in sorted(environ):
+        prefix, said, rest = name.partition("VIADUCT_")
+        if prefix or not said or rest in VARIABLES or _OF_KUBERNETES.fullmatch(rest):
+            continue
+        near = difflib.get_close_matches(rest.upper(), sorted(VARIABLES), n=1)
+        if near:
+            event = f"the variable {name} means nothing; did you mean VIADUCT_{near[0]}?"
+            notes.append(Note(event, is_warning=True))
+    return notes
 
 
 def listed(texts: Iterable[str]) -> tuple[str, ...]:

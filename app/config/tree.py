@@ -193,6 +193,7 @@ class Limits(_Block):
     recover_timeout: Seconds = 5
     stderr_bytes: Bytes = 65_536
     stderr_rate: Count = 50
+    log_rate: Count = 200
     questions: Count = 100
     waiting: Count = 100
 

@@ -13,7 +13,7 @@ from app.protocol.faults import BadParams, HeaderMismatch, UnknownMethod, Unsupp
 from app.protocol.jsonrpc import Request, payload
 from app.protocol.methods import LOG_LEVELS
 from app.protocol.revisions import REVISIONS, SERVED
-from app.protocol.stateless import LOG_LEVEL_KEY, REMOVED, Admitted, Envelope, fields_of, read_meta
+from app.protocol.stateless import LOG_LEVEL_KEY, REMOVED, Admitted, Envelope, Meta, fields_of, read_meta
 
 _TARGET = {
     "tools/call": "name",
@@ -24,6 +24,9 @@ _TARGET = {
     "tasks/cancel": "taskId",
 }
 """What `Mcp-Name` mirrors ("Standard Request Headers"; of tasks, SEP-2663: "Routing Headers")."""
+
+_KEPT_BYTES = 256
+_NULL = Raw(b"null")
 
 _strings: Decoder[str] = Decoder(str)
 
@@ -52,8 +55,46 @@ def admit(request: Request, headers: Mapping[bytes, bytes]) -> Admitted:
         raise UnknownMethod(f"{method} is not a method of {carried.version}")
     if carried.log_level and carried.log_level not in LOG_LEVELS:
         raise BadParams(f'_meta["{LOG_LEVEL_KEY}"] must be one of {", ".join(LOG_LEVELS)}')
+    return _admitted(request, fields, meta, target)
+
+
+class Admission:
+    """One head, by which many requests are judged that say the same of themselves."""
+
+    __slots__ = ("_headers", "_member", "_meta", "_method", "_name", "_target")
+
+    def __init__(self, headers: Mapping[bytes, bytes]) -> None:
+        self._headers = headers
+        self._method = self._member = self._target = ""
+        self._meta: Meta | None = None
+        self._name = Raw(b"")
+
+    def admit(self, request: Request) -> Admitted:
+        """As `admit`, which need not look again at what it admitted last.
+
+        Raises:
+            ClientFault: as `admit`.
+        """
+        if request.method == self._method:
+            fields = fields_of(request)
+            meta = read_meta(fields)
+            if meta is self._meta and fields.get(self._member, _NULL) == self._name:
+                return _admitted(request, fields, meta, self._target)
+        judged = admit(request, self._headers)
+        self._remember(judged)
+        return judged
+
+    def _remember(self, judged: Admitted) -> None:
+        member = _TARGET.get(judged.method, "")
+        name = bytes(judged.fields.get(member, b"null"))
+        if len(name) <= _KEPT_BYTES:
+            self._method, self._meta, self._target = judged.method, judged.meta, judged.target
+            self._member, self._name = member, Raw(name)
+
+
+def _admitted(request: Request, fields: dict[str, Raw], meta: Meta, target: str) -> Admitted:
     fields["_meta"] = meta.written
-    return Admitted(request.id, method, payload(fields), fields=fields, meta=meta, target=target)
+    return Admitted(request.id, request.method, payload(fields), fields=fields, meta=meta, target=target)
 
 
 def _check_version(carried: Envelope, headers: Mapping[bytes, bytes]) -> None:

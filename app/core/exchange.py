@@ -120,6 +120,8 @@ class Exchange:
 
     def _params(self, ident: int) -> Raw | None:
         """As the server gets them, with our token in the place of the client's."""
+        if not stateless.may_have_token(self._request):
+            return self._request.params
         ours, self._token = under_token(self._request, ident)
         return ours.params
 

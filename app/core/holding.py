@@ -1,6 +1,8 @@
 """Who has a handshake child to itself, and what the child has asked it.
 
 A child's question names no call, nor does its log message. While one party holds the child, both are that party's.
+Many a server asks for its client's roots once, as soon as it is greeted; where nobody holds it then, that waits for the
+next who does.
 """
 
 from collections.abc import Collection
@@ -20,12 +22,15 @@ class Holding:
         self._capabilities = capabilities
         self._questions_max = questions_max
         self._asked: dict[RequestId, None] = {}
+        self._kept: dict[RequestId, Request] = {}
 
     def take(self, party: Party) -> list[Outcome]:
         """The child is this party's now; one who still held it holds it no more."""
         ended: list[Outcome] = [] if self.party is None or self.party == party else self.end(self.party)
         self.party = party
-        return ended
+        kept, self._kept = self._kept, {}
+        self._asked.update(dict.fromkeys(kept))
+        return [*ended, *(ToParty(party, question) for question in kept.values())]
 
     def end(self, party: Party) -> list[Outcome]:
         """The child is nobody's any more, and hears that its questions will not be answered."""
@@ -41,6 +46,9 @@ class Holding:
         if methods.NEEDED_CAPABILITY.get(question.method) not in self._capabilities:
             undeclared = f"what {question.method!r} needs was not declared to this server"
             return [ToChild(failure(question.id, UnknownMethod(undeclared, reason="capability_not_declared")))]
+        if self.party is None and question.method == methods.LIST_ROOTS and len(self._kept) < self._questions_max:
+            self._kept.setdefault(question.id, question)
+            return []
         if self.party is None:
             nobody = "no call is in progress whose client could be asked"
             return [ToChild(failure(question.id, Unavailable(nobody, reason="client_unreachable")))]
@@ -51,6 +59,12 @@ class Holding:
         self._asked[question.id] = None
         return [ToParty(self.party, question)]
 
+    def give_up(self) -> list[Outcome]:
+        """What is kept for the next who holds is answered with an error: the child may be waiting for nothing else."""
+        kept, self._kept = self._kept, {}
+        nobody = Unavailable("no call came whose client could be asked", reason="client_unreachable")
+        return [ToChild(failure(ident, nobody)) for ident in kept]
+
     def answer(self, party: Party, reply: Reply) -> list[Outcome]:
         if party != self.party or reply.id is None or reply.id not in self._asked:
             return []
@@ -60,6 +74,8 @@ class Holding:
     def take_back(self, notification: Notification) -> list[Outcome]:
         """The child does not want to know any more."""
         ident = methods.cancelled_id(notification)
+        if ident is not None and self._kept.pop(ident, None) is not None:
+            return []
         if self.party is None or ident is None or ident not in self._asked:
             return []
         del self._asked[ident]

@@ -16,12 +16,12 @@ from app.core.questions import Questions, asked, elicits, key_of, undeclared
 from app.protocol import methods, stateless
 from app.protocol.faults import BadParams, GatewayFault, MissingCapability, SpokeNonsense, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, payload
-from app.protocol.progress import put_token
 from app.protocol.stateless import Envelope, Question
 
 Seal = Callable[[int], str]
 """The `requestState` for a round of questions; for round 0 nothing is parked, and a retry begins anew."""
 
+_NO_HINTS: Mapping[str, object] = {}
 _NOT_FOUND, _URL_NEEDED, _INTERNAL = -32002, -32042, -32603
 
 
@@ -44,7 +44,7 @@ class Interview(Exchange):
         self._capabilities = carried.capabilities
         self._seal = seal
         self._describe = describe
-        self._hints = dict(hints or {}) if request.method in stateless.CACHEABLE else {}
+        self._hints = hints if hints and request.method in stateless.CACHEABLE else _NO_HINTS
         self._questions = Questions()
         self._round = 0
         self._first_at = self._ask_at = self._park_until = FOREVER
@@ -59,7 +59,7 @@ class Interview(Exchange):
 
     @property
     def is_owed(self) -> bool:
-        return self._is_talkative or super().is_owed
+        return self._is_talkative or self._is_running
 
     # The client.
 
@@ -114,7 +114,7 @@ class Interview(Exchange):
 
     def _send(self) -> list[Effect]:
         level, self._level = self._level, ""
-        return [*self._leveled(level), *super()._send()]
+        return [*self._leveled(level), *super()._send()] if level else super()._send()
 
     def _leveled(self, level: str) -> list[Effect]:
         """The server is told of another level; of none it need not be, for nothing of it is passed on then."""
@@ -124,9 +124,8 @@ class Interview(Exchange):
         return [ToUpstream(Request(next(self._mint), methods.SET_LEVEL, payload({"level": level})))]
 
     def _params(self, ident: int) -> Raw | None:
-        fields = stateless.without_envelope(self._request)
-        _, self._token = put_token(fields, ident)
-        return payload(fields)
+        params, self._token = stateless.without_envelope(self._request, ident)
+        return params
 
     def _asked(self, question: Request, now: float) -> list[Effect]:
         refusal = undeclared(question, self._request.method, self._capabilities)
@@ -159,7 +158,9 @@ class Interview(Exchange):
         return []
 
     def _replied(self, reply: Reply) -> list[Effect]:
-        self._is_talkative = bool(self._questions)
+        self._is_talkative = is_talkative = bool(self._questions)
+        if not is_talkative and self._park_until == FOREVER:
+            return self._settled(reply)
         lapsed = self._lapse("the call is over")
         if self.is_parked:
             self._early = reply
@@ -236,10 +237,11 @@ class Interview(Exchange):
         self._set_due()
 
     def _set_due(self) -> None:
-        super()._set_due()
-        self.due = min(self.due, self._ask_at, self._park_until)
+        self.due = min(self._begin_at, self._quiet_at, self._max_at, self._ask_at, self._park_until)
 
     def _lapse(self, why: str) -> list[Effect]:
+        if not self._questions:
+            return []
         fault = Unavailable(why, reason="client_unreachable")
         return [ToUpstream(lapsed) for lapsed in self._questions.lapse(fault)]
 

@@ -112,11 +112,13 @@ class Leases:
 
     def release(self, ticket: Ticket, now: float) -> list[Grant]:
         """The request is over, whether it has a child, waits for one, or lost it; whose turn it is now is told."""
-        self._waiting.pop(ticket, None)
         place = self._places.pop(ticket, None)
         if place is not None:
             self._leave(*place, now)
-        return self._serve() if self._waiting else []
+        if not self._waiting:
+            return []
+        self._waiting.pop(ticket, None)
+        return self._serve()
 
     def lost(self, number: ChildNumber) -> tuple[list[Ticket], list[Grant]]:
         """The child is gone, or shall be used no more: who had it, and whose turn it is now."""
@@ -135,7 +137,8 @@ class Leases:
 
     def _serve(self) -> list[Grant]:
         grants: list[Grant] = []
-        for ticket, need in list(self._waiting.items()):
+        while self._waiting:
+            ticket, need = next(iter(self._waiting.items()))
             grant = self._place(ticket, need)
             if grant is None:
                 break
@@ -146,19 +149,21 @@ class Leases:
     def _place(self, ticket: Ticket, need: Need) -> Grant | None:
         """A child in use before an idle one, so that this is left to who needs one alone; then the last one used, so
         that a client meets the same process again, which may remember something."""
-        best, rank = None, (False, -1)
-        for number, child in self._children.items():
-            if child.fits(need) and (ranked := (child.is_busy, child.used)) > rank:
-                best, rank = number, ranked
-        if best is not None:
-            self._take(ticket, need, best, self._children[best])
-            return Use(ticket, best)
+        fitting = [number for number, child in self._children.items() if child.fits(need)]
+        if fitting:
+            number = fitting[0] if len(fitting) == 1 else max(fitting, key=self._rank)
+            self._take(ticket, need, number, self._children[number])
+            return Use(ticket, number)
         if len(self._children) >= self._children_max:
             return None
         number = next(self._numbers)
         self._children[number] = child = _Child()
         self._take(ticket, need, number, child)
         return Start(ticket, number)
+
+    def _rank(self, number: ChildNumber) -> tuple[bool, int]:
+        child = self._children[number]
+        return child.is_busy, child.used
 
     def _take(self, ticket: Ticket, need: Need, number: ChildNumber, child: _Child) -> None:
         child.needs[need] += 1

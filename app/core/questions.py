@@ -21,6 +21,8 @@ _SAMPLE = "sampling/createMessage"
 class Questions:
     """Those that are open."""
 
+    __slots__ = ("_open", "_shown")
+
     def __init__(self) -> None:
         self._open: dict[str, Request] = {}
         self._shown: set[str] = set()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
-from app.core.parties import Changed, Outcome, Party, ToChild, ToLog, ToParty
+from app.core.parties import Changed, Outcome, Owners, Party, ToChild, ToLog, ToParty
 from app.protocol import methods, stateless
 from app.protocol.faults import UnknownMethod
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure
@@ -20,7 +20,7 @@ class Relay:
 
     def __init__(self, discovered: Raw) -> None:
         self.discovered = discovered
-        self._owners: dict[RequestId, Party] = {}
+        self._owners = Owners()
         self._subscriptions: set[RequestId] = set()
         self._torn_down: set[RequestId] = set()
         """Subscriptions that the child has ended, of which only the answer may still come."""
@@ -29,13 +29,13 @@ class Relay:
     @property
     def is_busy(self) -> bool:
         """Whether a party waits for an answer of the child's, and not only for news."""
-        return not self._owners.keys() <= self._subscriptions
+        return len(self._owners) > len(self._subscriptions) + len(self._torn_down)
 
     def submit(self, party: Party, message: Message) -> list[Outcome]:
         """A party has something for the child, which is never asked anything and so hears no answers."""
         match message:
             case Request():
-                self._owners[message.id] = party
+                self._owners.add(message.id, party)
                 if message.method == stateless.LISTEN:
                     self._subscriptions.add(message.id)
                 return [ToChild(message)]
@@ -68,7 +68,7 @@ class Relay:
     def leave(self, party: Party) -> list[Outcome]:
         """A party is gone: what it still waited for is cancelled."""
         cancelled: list[Outcome] = []
-        for ident in [ident for ident, owner in self._owners.items() if owner == party]:
+        for ident in self._owners.of(party):
             if ident not in self._torn_down:
                 cancelled.append(ToChild(methods.cancellation(ident, "nobody waits for it any more")))
             self._forget(ident)
@@ -133,6 +133,6 @@ class Relay:
         return [Changed(notification) if notification.method in methods.LIST_CHANGED else ToLog(notification)]
 
     def _forget(self, ident: RequestId) -> None:
-        self._owners.pop(ident, None)
+        self._owners.pop(ident)
         self._subscriptions.discard(ident)
         self._torn_down.discard(ident)

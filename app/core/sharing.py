@@ -13,10 +13,13 @@ from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
 from app.core.holding import Holding
 from app.core.ledger import no_room
-from app.core.parties import OWN, Changed, Outcome, Party, Refused, ToChild, ToLog, ToParty
+from app.core.parties import OWN, Changed, Outcome, Owners, Party, Refused, ToChild, ToLog, ToParty
 from app.protocol import methods
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, RequestId, Result, failure, payload, result
 from app.protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
+
+_OURS = frozenset({methods.INITIALIZE, methods.SHUTDOWN, methods.SET_LEVEL, methods.SUBSCRIBE, methods.UNSUBSCRIBE})
+"""What does not simply go on to the child."""
 
 
 class Sharing:
@@ -36,7 +39,7 @@ class Sharing:
         self._capabilities = dict(capabilities or {})
         self._client_info = client_info or payload({"name": "viaduct", "version": version})
         self._holding = Holding(self._capabilities, bounds.questions)
-        self._owners: dict[RequestId, Party] = {}
+        self._owners = Owners()
         self._parties: set[Party] = set()
         self._levels: dict[Party, str] = {}
         self._level = ""
@@ -49,7 +52,7 @@ class Sharing:
     @property
     def is_busy(self) -> bool:
         """Whether a party waits for an answer of the child's."""
-        return any(owner != OWN for owner in self._owners.values())
+        return len(self._owners) > self._owners.count_of(OWN)
 
     def greet(self) -> list[Outcome]:
         """Introduce ourselves."""
@@ -66,8 +69,10 @@ class Sharing:
         if self.greeted is None:
             return [] if self._anteroom.take(message, party) else _shut_out(party, message)
         match message:
-            case Request():
+            case Request() if message.method in _OURS:
                 return self._requested(party, message, self.greeted)
+            case Request():
+                return self._passed(party, message)
             case Notification():
                 return self._notified(party, message)
             case Result() | Failure():
@@ -88,20 +93,20 @@ class Sharing:
     def leave(self, party: Party) -> list[Outcome]:
         """A party is gone: nobody waits for its calls, its subscriptions lapse, and it holds the child no more."""
         outcomes: list[Outcome] = []
-        for ident in [ident for ident, owner in self._owners.items() if owner == party]:
-            del self._owners[ident]
+        for ident in self._owners.of(party):
+            self._owners.pop(ident)
             if ident not in self._subscribing:
                 outcomes.append(ToChild(methods.cancellation(ident, "the session has ended")))
-        for uri in [uri for uri, parties in self._subscribers.items() if party in parties]:
-            outcomes += self._lapsed(party, uri)
-        outcomes += self._holding.end(party)
-        self._anteroom.forget(party)
+        if self._subscribers:
+            for uri in [uri for uri, parties in self._subscribers.items() if party in parties]:
+                outcomes += self._lapsed(party, uri)
+        if party == self._holding.party:
+            outcomes += self._holding.end(party)
+        if self.greeted is None:
+            self._anteroom.forget(party)
         self._parties.discard(party)
-        self._levels.pop(party, None)
-        level = self._detailed()
-        if self._levels and level != self._level:
-            self._level = level
-            outcomes.append(ToChild(Request(self._own(), methods.SET_LEVEL, payload({"level": level}))))
+        if self._levels.pop(party, None) is not None:
+            outcomes += self._releveled()
         return outcomes
 
     def hold(self, party: Party) -> list[Outcome]:
@@ -112,13 +117,17 @@ class Sharing:
         """The party goes on without them; what it was asked and did not answer, it never will."""
         return self._holding.end(party)
 
+    def doubt(self) -> list[Outcome]:
+        """A request timed out."""
+        return self._holding.give_up()
+
     def withdraw(self, ident: int, unsend: Callable[[int], bool]) -> bool:
         """A request is taken back by `unsend` if it can be; not one that others may rely on by now."""
         if self._anteroom.withdraw(ident):
             return True
         if ident in self._subscribing or not unsend(ident):
             return False
-        self._owners.pop(ident, None)
+        self._owners.pop(ident)
         return True
 
     def _answered_greeting(self, reply: Result | Failure) -> list[Outcome]:
@@ -149,7 +158,7 @@ class Sharing:
                 return self._passed(party, request)
 
     def _passed(self, party: Party, request: Request) -> list[Outcome]:
-        self._owners[request.id] = party
+        self._owners.add(request.id, party)
         return [ToChild(request)]
 
     def _joined(self, party: Party, request: Request, greeted: Raw) -> list[Outcome]:
@@ -171,6 +180,14 @@ class Sharing:
             return [ToParty(party, result(request.id, {}))]
         self._level, self._leveling_id = detailed, request.id
         return self._passed(party, Request(request.id, request.method, payload({"level": detailed})))
+
+    def _releveled(self) -> list[Outcome]:
+        """Who wanted the most detailed messages may be the one that left."""
+        level = self._detailed()
+        if not self._levels or level == self._level:
+            return []
+        self._level = level
+        return [ToChild(Request(self._own(), methods.SET_LEVEL, payload({"level": level})))]
 
     def _detailed(self) -> str:
         return min(self._levels.values(), key=methods.LOG_LEVELS.index, default="")
@@ -216,12 +233,12 @@ class Sharing:
             self._subscribers.pop(uri, None)
         if reply.id == self._leveling_id and isinstance(reply, Failure):
             self._level = ""
-        owner = self._owners.pop(reply.id, None)
+        owner = self._owners.pop(reply.id)
         return [] if owner is None or owner == OWN else [ToParty(owner, reply)]
 
     def _own(self) -> RequestId:
         ident = next(self._mint)
-        self._owners[ident] = OWN
+        self._owners.add(ident, OWN)
         return ident
 
     def _notified(self, party: Party, notification: Notification) -> list[Outcome]:
@@ -232,7 +249,7 @@ class Sharing:
                 ident = methods.cancelled_id(notification)
                 if ident is None or self._owners.get(ident) != party:
                     return []
-                del self._owners[ident]
+                self._owners.pop(ident)
                 uri = self._subscribing.get(ident)
                 return [ToChild(notification)] if uri is None else self._lapsed(party, uri)
             case _:

@@ -66,7 +66,7 @@ class Viaduct:
             self._guards.check_host(head.get(b"host"))
             if b"origin" in head:
                 cors = self._guards.check_origin(head[b"origin"])
-            place = self._places.get(scope["path"]) or _unknown()
+            place = self._places.get(_path(scope)) or _unknown()
             if place.upstream is None or scope["method"] == "OPTIONS":
                 await self._tell(scope["method"], place, send, cors)
                 return
@@ -81,12 +81,12 @@ class Viaduct:
             if repeat is not None and remember is not None:
                 remember(self._again(incoming, repeat))
         except (GatewayFault, Refusal) as wrong:
-            status, headers, body = self._refused(wrong, scope["path"], scope["method"])
+            status, headers, body = self._refused(wrong, _path(scope), scope["method"])
             await respond(send, status, [*headers, *cors], body)
 
     def _again(self, former: Incoming, repeat: Repeat) -> Again:
         """As `__call__`, for a request with the head of `former`: only its token may have expired since."""
-        head, path, cors = former.head, former.scope["path"], former.cors
+        head, path, cors = former.head, _path(former.scope), former.cors
 
         def again(text: bytes, way: Way) -> None:
             try:
@@ -144,6 +144,13 @@ class Viaduct:
         await receive()
         await self.gateway.stop()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _path(scope: Scope) -> str:
+    """As it was written: who stands before us and judges by the path must not see another one than we do."""
+    raw: bytes | None = scope.get("raw_path")
+    path: str = scope["path"] if raw is None else raw.decode("latin-1")
+    return path
 
 
 def _unknown() -> Place:

@@ -15,18 +15,21 @@ _ONCE = frozenset(
         b"transfer-encoding",
         b"mcp-session-id",
         b"mcp-protocol-version",
-        b"mcp-method",
-        b"mcp-name",
         b"last-event-id",
     }
 )
-_JOINED = b"accept"
+_JOINED = frozenset({b"accept", b"content-encoding"})
+_MIRRORS = frozenset({b"mcp-method", b"mcp-name"})
 _PARAM = b"mcp-param-"
 _QUERY_SECRETS = frozenset({b"access_token", b"token", b"api_key", b"apikey", b"authorization"})
 
 
 class Head(dict[bytes, bytes]):
-    """Those headers that we judge by, by their lower-case names; each is there at most once."""
+    """Those headers that we judge by, by their lower-case names; each is there at most once.
+
+    What mirrors the body is judged with the body: two that should be one have a line end between them, as no header
+    may, so that they mirror nothing (2026-07-28, basic/transports: -32020, by which a client knows the era).
+    """
 
     __slots__ = ()
 
@@ -37,12 +40,10 @@ class Head(dict[bytes, bytes]):
                 if name in self:
                     raise Refusal(400, "duplicate_header", f"more than one {name.decode()} header")
                 self[name] = value
-            elif name == _JOINED:
+            elif name in _JOINED:
                 self[name] = self[name] + b"," + value if name in self else value
-            elif name.startswith(_PARAM):
-                if name in self:
-                    raise Refusal(400, "duplicate_header", "an Mcp-Param header is there twice")
-                self[name] = value
+            elif name in _MIRRORS or name.startswith(_PARAM):
+                self[name] = self[name] + b"\n" + value if name in self else value
 
     def text(self, name: bytes) -> str | None:
         """As ASCII; what is not ASCII is nothing that we ever gave out."""
@@ -61,8 +62,13 @@ def refuse_secrets_in_query(scope: Scope) -> None:
             raise Refusal(400, "token_in_query", "a token belongs in the Authorization header, never in the URL")
 
 
-def check_content_type(value: bytes | None) -> None:
-    """Anything else would let a web page send it without asking first (CORS: "simple requests")."""
+def check_content(head: Head) -> None:
+    """Of another type, a web page could send it without asking first (CORS: "simple requests")."""
+    coding = head.get(b"content-encoding", b"identity")
+    if coding.lower() != b"identity":
+        plain = [(b"accept-encoding", b"identity")]
+        raise Refusal(415, "content_encoding", "the body must be sent as it is, without a Content-Encoding", plain)
+    value = head.get(b"content-type")
     if value == b"application/json":
         return
     kind = (value or b"").split(b";", 1)[0].strip().lower()

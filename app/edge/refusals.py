@@ -4,7 +4,7 @@ from app.edge.asgi import JSON, Headers
 from app.protocol import faults
 from app.protocol.faults import GatewayFault
 from app.protocol.jsonrpc import Failure, Reply, encode, failure
-from app.protocol.methods import error_code
+from app.protocol.methods import error_code, fault_reason
 
 _STATUS: dict[type[GatewayFault], int] = {
     faults.Malformed: 400,
@@ -26,6 +26,7 @@ _ANSWERED = {
     faults.MissingCapability.code: 400,
     faults.UnsupportedRevision.code: 400,
 }
+STATE_UNKNOWN = "state_unknown"
 _TOO_MANY = frozenset({"sessions.maxPerPrincipal", "calls_in_flight", "streams"})
 
 
@@ -52,7 +53,12 @@ def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
 
 def status_of(reply: Reply) -> int:
     """Of a stateless request's answer that comes first, whoever wrote it (2026-07-28, basic/transports)."""
-    return _ANSWERED.get(error_code(reply.error), 200) if isinstance(reply, Failure) else 200
+    if not isinstance(reply, Failure):
+        return 200
+    code = error_code(reply.error)
+    if code == faults.BadParams.code:  # A state that is of no use is refused alike, whenever that turns out.
+        return 400 if fault_reason(reply.error) == STATE_UNKNOWN else 200
+    return _ANSWERED.get(code, 200)
 
 
 def unauthorized() -> Refusal:

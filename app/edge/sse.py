@@ -3,7 +3,7 @@
 from urllib.parse import parse_qs
 
 from app.edge.asgi import respond
-from app.edge.heads import accepted, check_content_type
+from app.edge.heads import accepted, check_content
 from app.edge.incoming import Incoming
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM
@@ -44,7 +44,7 @@ async def serve_stream(incoming: Incoming) -> None:
 async def serve_message(incoming: Incoming) -> None:
     if incoming.scope["method"] != "POST":
         raise not_allowed(MESSAGE_METHODS, "messages are sent with POST")
-    check_content_type(incoming.head.get(b"content-type"))
+    check_content(incoming.head)
     idents = parse_qs(incoming.scope["query_string"].decode("ascii", "replace")).get(_SESSION, [])
     if len(idents) != 1:
         raise Refusal(400, "no_session", f"send messages to the URI that the endpoint event named, with {_SESSION}")

@@ -1,12 +1,11 @@
 """Streamable HTTP of the stateless era (2026-07-28, basic/transports/streamable-http)."""
 
-from app.core.admission import admit
+from app.core.admission import Admission
 from app.core.effects import StreamId
-from app.edge.asgi import JSON, Receive, Scope, Send, Way
-from app.edge.heads import Head
+from app.edge.asgi import Receive, Scope, Send, Way
 from app.edge.incoming import StreamSettings
 from app.edge.refusals import Refusal, status_of
-from app.edge.responses import EVENT_STREAM, Response
+from app.edge.responses import Response
 from app.gateway.live_exchange import LiveExchange
 from app.protocol import stateless
 from app.protocol.faults import InvalidRequest
@@ -14,7 +13,7 @@ from app.protocol.jsonrpc import Message, Notification, Request
 from app.protocol.stateless import Admitted
 
 
-def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool) -> Admitted | None:
+def admitted(message: Message | list[Message], admission: Admission, *, takes_stream: bool) -> Admitted | None:
     """The request as it is to be served; none where the message is a notification, for none of this era means anything.
 
     Raises:
@@ -23,7 +22,7 @@ def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool
     """
     match message:
         case Request():
-            request = admit(message, head)
+            request = admission.admit(message)
             if request.method == stateless.LISTEN and not takes_stream:
                 raise Refusal(406, "not_acceptable", "a subscription is answered with text/event-stream; accept that")
             return request
@@ -36,19 +35,23 @@ def admitted(message: Message | list[Message], head: Head, *, takes_stream: bool
 
 
 class InExchange:
-    """A stateless request that waits for its answer."""
+    """A stateless request that waits for its answer; `json` and `events` are the headers of one in either form."""
+
+    __slots__ = ("_events", "_json", "_live", "_settings", "_stream", "response")
 
     def __init__(
         self,
         settings: StreamSettings,
-        cors: tuple[tuple[bytes, bytes], ...],
+        json: tuple[tuple[bytes, bytes], ...],
+        events: tuple[tuple[bytes, bytes], ...],
         live: LiveExchange,
         stream: StreamId,
         response: Response,
     ) -> None:
         self.response = response
         self._settings = settings
-        self._cors = cors
+        self._json = json
+        self._events = events
         self._live = live
         self._stream = stream
 
@@ -62,12 +65,12 @@ class InExchange:
     def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
         """An answer that comes first sets the status, whoever gave it."""
         answered = self._live.answered
-        return 200 if answered is None else status_of(answered), (JSON, *self._cors)
+        return 200 if answered is None else status_of(answered), self._json
 
     async def stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Until the answer; closing it before cancels the request."""
-        headers = [*EVENT_STREAM, *self._cors]
+        headers, keep_alive = [*self._events], self._settings.keep_alive
         try:
-            await self.response.write(receive, send, headers, keep_alive=self._settings.keep_alive, close_after=None)
+            await self.response.write(receive, send, headers, keep_alive=keep_alive, close_after=None)
         finally:
             self._live.detach(self._stream)

@@ -3,10 +3,11 @@
 from functools import partial
 from typing import NamedTuple, Protocol, TypeGuard
 
+from app.core.admission import Admission
 from app.core.effects import StreamId
 from app.edge import stateless
 from app.edge.asgi import JSON, Receive, Scope, Send, Way, respond
-from app.edge.heads import Head, accepted, check_content_type
+from app.edge.heads import accepted, check_content
 from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSettings, named_revision
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
@@ -98,14 +99,17 @@ class _Post:
 
     def __init__(self, incoming: Incoming) -> None:
         head = incoming.head
-        check_content_type(head.get(b"content-type"))
+        check_content(head)
         self._takes_json, self._takes_stream = accepted(head.get(b"accept"))
         if not (self._takes_json or self._takes_stream):
             raise Refusal(406, "not_acceptable", "accept application/json, text/event-stream or both")
         self.settings = incoming.settings
         self.cors = tuple(incoming.cors)
         self.json = (JSON, *incoming.cors)
+        self._events = (*EVENT_STREAM, *incoming.cors)
         self._head = head
+        self._admission = Admission(head)
+        self._is_modern = head.get(VERSION) == _MODERN
         self._ident = head.text(SESSION_ID)
         self._gateway = incoming.gateway
         self._upstream = incoming.upstream
@@ -128,7 +132,7 @@ class _Post:
         """Hand on what the client says; None where that wants no answer."""
         message = read_all(text, self.settings.batch_max)
         try:
-            if _is_stateless(self._head, text, message):
+            if self._is_stateless(text, message):
                 return self._exchange(message, owner)
             return self._in_session(message, owner)
         except GatewayFault as fault:
@@ -137,8 +141,14 @@ class _Post:
                 fault.answers = message.id
             raise
 
+    def _is_stateless(self, text: bytes, message: Message | list[Message]) -> bool:
+        """The body says so, or a header does; but `initialize` negotiates, whatever its headers say."""
+        if self._is_modern and not _is_initialize(message):
+            return True
+        return _MODERN_KEY in text and isinstance(message, Request) and methods.names_version(message)
+
     def _in_session(self, message: Message | list[Message], owner: str) -> Spoken | None:
-        is_initialize = isinstance(message, Request) and message.method == methods.INITIALIZE
+        is_initialize = _is_initialize(message)
         live = self._session_of(message, owner, is_initialize=is_initialize)
         if not _wants_answer(message):
             _tell(live, message)
@@ -149,7 +159,7 @@ class _Post:
         return _InSession(self, live, stream, response, begins=is_initialize)
 
     def _exchange(self, message: Message | list[Message], owner: str) -> Spoken | None:
-        request = stateless.admitted(message, self._head, takes_stream=self._takes_stream)
+        request = stateless.admitted(message, self._admission, takes_stream=self._takes_stream)
         if request is None:
             return None
         self._check_open()
@@ -163,7 +173,7 @@ class _Post:
             takes_json=self._takes_json,
             takes_stream=self._takes_stream,
         )
-        return stateless.InExchange(self.settings.streams, self.cors, live, stream, response)
+        return stateless.InExchange(self.settings.streams, self.json, self._events, live, stream, response)
 
     def _check_open(self) -> None:
         if self._gateway.is_draining:
@@ -255,16 +265,7 @@ class _Writing(NamedTuple):
             live.detach(stream, response)
 
 
-def _is_stateless(head: Head, text: bytes, message: Message | list[Message]) -> bool:
-    """The body says so, or a header does; but `initialize` negotiates, whatever its headers say."""
-    if _MODERN_KEY in text and isinstance(message, Request) and methods.names_version(message):
-        return True
-    if head.get(VERSION) != _MODERN:
-        return False
-    return not (isinstance(message, Request) and message.method == methods.INITIALIZE)
-
-
-def _is_initialize(message: Message) -> bool:
+def _is_initialize(message: Message | list[Message]) -> bool:
     return isinstance(message, Request) and message.method == methods.INITIALIZE
 
 

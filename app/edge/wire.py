@@ -38,6 +38,7 @@ from app.edge.wire_refusals import (
     WireLimits,
     body_cut,
     check_head,
+    check_line,
     check_size,
     crowded,
     head_too_large,
@@ -87,6 +88,10 @@ class _Wire(Recall):
     _owed = 0
     """Bytes of a body that the parser, after an offer to upgrade, takes for another protocol."""
     _is_ascii = True
+    _start = b""
+    """Of a head: its first line at least, where that is there, and what came before it in the same input."""
+    _is_first = True
+    """Whether nothing did."""
     _was_paused = False
     """At the last deadline it was us who did not read: the client gets the whole time again."""
     _refusal: Answer | None = None
@@ -119,6 +124,10 @@ class _Wire(Recall):
 
     def _read(self, data: bytes) -> None:
         self._chunk = len(data)
+        if self._stage is not _HEAD:
+            self._start = data.lstrip(b"\r\n")
+        elif not (self._is_first and b"\n" in self._start):
+            self._start += data
         self._is_ascii = data.isascii() and (self._is_ascii or self._stage is not _HEAD)
         rest = None
         try:
@@ -127,6 +136,8 @@ class _Wire(Recall):
             rest = data[offer.args[0] :]
         except HttpParserError as error:
             self._failed(error)
+        if self._stage is not _HEAD:
+            self._start = b""
         if rest is not None:
             self._read_owed(rest)
         elif self._stage is not _IDLE:
@@ -152,6 +163,7 @@ class _Wire(Recall):
 
     def on_message_begin(self) -> None:
         self._stage = _HEAD
+        self._is_first = self._chunk >= 0
         self._size = 0
         self.url = b""
         self.headers = []
@@ -164,6 +176,7 @@ class _Wire(Recall):
             check_size(self.headers, self.limits)
         version = self.parser.get_http_version()
         fields = check_head(self.url, self.headers, version, self.limits, is_ascii=self._is_ascii)
+        check_line(self._start, self.parser.get_method(), self.url, version, is_first=self._is_first)
         if b"upgrade" in fields and self.parser.should_upgrade():
             self._decline_upgrade(fields)
         self.take(version, fields)

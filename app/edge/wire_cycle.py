@@ -159,6 +159,7 @@ class Cycle(RequestResponseCycle):
         self._end()
 
     def _end(self) -> None:
+        self.gone = None  # The connection keeps its last request, and this would keep all that was answered.
         if not self.keep_alive:
             self.transport.close()
         self.owner.on_response_complete()

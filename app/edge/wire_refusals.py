@@ -26,15 +26,13 @@ CRITICAL = frozenset(
         b"content-length",
         b"content-type",
         b"last-event-id",
-        b"mcp-method",
-        b"mcp-name",
         b"mcp-protocol-version",
         b"mcp-session-id",
         b"origin",
         b"transfer-encoding",
     }
 )
-"""Headers that are judged by: each at most once, and in ASCII."""
+"""Headers that are judged by: each at most once, and in ASCII. Those that mirror a body are judged with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +90,17 @@ def check_head(
     return fields
 
 
+def check_line(start: bytes, method: bytes, url: bytes, version: str, *, is_first: bool) -> None:
+    """One blank on either side of the target, where the parser takes any number: others may find another target there.
+
+    Raises:
+        Refusal: the first line is not as the three parts of it are written.
+    """
+    line = b"%b %b HTTP/%b\r\n" % (method, url, version.encode())
+    if not (start.startswith(line) if is_first else line in start):
+        raise _unformed()
+
+
 def check_size(headers: list[tuple[bytes, bytes]], limits: WireLimits) -> None:
     if sum(len(name) + len(value) + len(b": \r\n") for name, value in headers) > limits.header_bytes:
         raise head_too_large(limits)
@@ -110,7 +119,7 @@ def too_many_waiting(limits: WireLimits) -> Refusal:
 
 
 def malformed() -> Answer:
-    return refused(Refusal(400, "bad_http", "not a well-formed HTTP/1.1 request"))
+    return refused(_unformed())
 
 
 def head_too_slow() -> Answer:
@@ -138,6 +147,10 @@ def rendered(answer: Answer) -> bytes:
     lines += [b"%b: %b" % header for header in headers]
     lines += [b"content-length: %d" % len(body), b"connection: close", b"", body]
     return b"\r\n".join(lines)
+
+
+def _unformed() -> Refusal:
+    return Refusal(400, "bad_http", "not a well-formed HTTP/1.1 request")
 
 
 def _refuse_duplicates(headers: list[tuple[bytes, bytes]]) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
+from types import MethodType
+from weakref import WeakMethod
 
 from app.core.deadlines import FOREVER
 
@@ -9,7 +11,8 @@ _AGAIN_SECONDS = 1.0
 
 
 class Alarm:
-    """`ring` does what is due at the time it is told, and says when it wants to be asked again.
+    """`ring` does what is due at the time it is told, and says when it wants to be asked again. Whose method it is is
+    not kept: if his alarm knew him, only the garbage collector could end both.
 
     The timer is only ever moved forward: most of what is waited for comes in time, and to arm a timer for each and
     disarm it again costs more than to be woken in vain now and then.
@@ -18,7 +21,7 @@ class Alarm:
     __slots__ = ("_at", "_loop", "_ring", "_timer")
 
     def __init__(self, ring: Callable[[float], float]) -> None:
-        self._ring = ring
+        self._ring = WeakMethod(ring) if isinstance(ring, MethodType) else lambda: ring
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._at = FOREVER
@@ -39,9 +42,12 @@ class Alarm:
     def _rung(self) -> None:
         """A bug in what rings must not leave the others waiting for ever."""
         self._timer, self._at = None, FOREVER
+        ring = self._ring()
+        if ring is None:
+            return
         now = self._loop.time()
         due = now + _AGAIN_SECONDS
         try:
-            due = self._ring(now)
+            due = ring(now)
         finally:
             self.by(due)

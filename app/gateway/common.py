@@ -68,15 +68,18 @@ class CommonChild:
             supervisor.restarts(upstream)
         self.machine: Sharing | Relay | None = None
         self.is_ready = False
+        self.is_modern = False
         self._upstream = upstream
         self._supervisor = supervisor
         self._version = version
         self._eras = eras
         self.capabilities = dict(capabilities or {})
         self._client_info = client_info
+        self._server_info: Raw | None = None
         self._on_lost = on_lost
         self._on_changed = on_changed or _unheard
-        self._perform = InOrder(self._do).perform
+        self._in_order: InOrder[Outcome] = InOrder(self._do)
+        self._perform = self._in_order.perform
         self._members: dict[Party, Member] = {}
         self._names = count(1)
         self._tried: set[Era] = set()
@@ -91,10 +94,6 @@ class CommonChild:
         return self._is_over
 
     @property
-    def is_modern(self) -> bool:
-        return isinstance(self.machine, Relay)
-
-    @property
     def greeted(self) -> Raw | None:
         """What the child said of itself: to `initialize`, or to `server/discover`."""
         machine = self.machine
@@ -104,7 +103,9 @@ class CommonChild:
 
     def server_info(self) -> Raw | None:
         """What a child of the handshake calls itself."""
-        return None if self.greeted is None else discovery.server_info(self.greeted)
+        if self._server_info is None and self.greeted is not None:
+            self._server_info = discovery.server_info(self.greeted)
+        return self._server_info
 
     def join(self, member: Member) -> Party:
         party = next(self._names)
@@ -125,13 +126,16 @@ class CommonChild:
         return self.machine is not None and self.machine.withdraw(ident, self._link.withdraw)
 
     def doubt(self) -> None:
+        if isinstance(self.machine, Sharing):
+            self._perform(self.machine.doubt())
         self._link.doubt()
 
     def leave(self, party: Party) -> None:
-        if self._members.pop(party, None) is None:
+        if self._members.pop(party, None) is None or self.machine is None:
             return
-        if self.machine is not None:
-            self._perform(self.machine.leave(party))
+        outcomes = self.machine.leave(party)
+        if outcomes:
+            self._perform(outcomes)
 
     def stderr_tail(self) -> list[str]:
         """The last lines of its stderr."""
@@ -139,6 +143,7 @@ class CommonChild:
 
     def close(self) -> None:
         self._is_over = True
+        self._in_order.end()
         self._disarm()
         self._link.close()
 
@@ -193,7 +198,7 @@ class CommonChild:
         self._probe = None
         if isinstance(reply, Result) and discovery.speaks_modern(reply.result):
             self._eras.learn("modern", speaks=True)
-            self.machine = Relay(reply.result)
+            self.machine, self.is_modern = Relay(reply.result), True
             self._now_ready()
         elif self._may_try("legacy"):
             self._eras.learn("modern", speaks=False)
@@ -257,6 +262,7 @@ class CommonChild:
 
     def _lose(self, fault: GatewayFault) -> None:
         self._is_over = True
+        self._in_order.end()
         members, self._members = self._members, {}
         for member in members.values():
             member.lost(fault)

@@ -59,7 +59,7 @@ class Exchanges:
         """A stateless request that was admitted; its answer goes to `outlet`.
 
         Raises:
-            BadParams: it retries what is not to be retried so.
+            BadParams, HeaderMismatch: it retries what is not to be retried so; another retry may do better.
             Overloaded: too many of this principal.
             Unavailable: the server has failed.
         """
@@ -68,9 +68,11 @@ class Exchanges:
         if sealed is not None:
             parked = self._found(sealed, upstream.name)
             if parked is not None:
-                return parked, parked.resume(
-                    request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream
-                )
+                parked.judge(request, headers)
+                stream = parked.resume(request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream)
+                if self._parked.get(sealed.exchange) == (parked, sealed.round):
+                    del self._parked[sealed.exchange]
+                return parked, stream
         self._admit(upstream)
         is_foreign = state is not None and sealed is None
         asked = Asked(owner, upstream, request, headers, is_foreign)
@@ -84,6 +86,7 @@ class Exchanges:
             stream = live.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
             pool.lease(live)
             is_leased = True
+            live.current()  # It may fall due before it has a child.
         finally:
             if not is_leased:
                 self._all.discard(live)
@@ -103,7 +106,7 @@ class Exchanges:
         return min((live.due for live in self._all), default=FOREVER)
 
     def _found(self, sealed: Sealed, server: str) -> LiveExchange | None:
-        """None where nothing was parked, and the retry begins anew. Found once, it is parked no more.
+        """None where nothing was parked, and the retry begins anew.
 
         Raises:
             BadParams: it is too late, or another retry was earlier.
@@ -115,7 +118,6 @@ class Exchanges:
         parked, round_ = self._parked.get(sealed.exchange, (None, 0))
         if parked is None or round_ != sealed.round:
             raise state_unknown(server)
-        del self._parked[sealed.exchange]
         return parked
 
     def _seal(self, live: LiveExchange, round_: int) -> str:
@@ -145,5 +147,5 @@ def _salient(params: Raw | None) -> bytes:
     try:
         fields = _values.decode(params or b"{}")
     except DecodeError:
-        return b""
+        return bytes(params or b"")
     return _sorted.encode({name: value for name, value in fields.items() if name not in _NOT_SALIENT})

@@ -22,13 +22,22 @@ class InOrder(Generic[T]):
 
     def perform(self, things: Iterable[T]) -> bool:
         """Do them; False where somebody further up the stack is at it, who will do these too."""
-        self._waiting.extend(things)
+        waiting = self._waiting
+        waiting.extend(things)
         if self._is_busy:
             return False
-        self._is_busy = True
+        self._is_busy, do = True, self._do
         try:
-            while self._waiting:
-                self._do(self._waiting.popleft())
+            while waiting:
+                do(waiting.popleft())
         finally:
             self._is_busy = False
         return True
+
+    def end(self) -> None:
+        """What is being done now is done; nothing will be later, and who would have done it is let go."""
+        self._do = _leave
+
+
+def _leave(_thing: object) -> None:
+    """Undone."""

@@ -83,8 +83,10 @@ class LastingSeat:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._place is not None:
-            self._place.leave()
+        place, self._place = self._place, None
+        if place is not None:
+            place.leave()
+        self._in_order.end()
 
     # The place.
 
@@ -100,11 +102,14 @@ class LastingSeat:
 
     def lost(self, fault: GatewayFault, reason: str) -> None:
         place, self._place = self._place, None
-        if not self._may_return(fault):
+        may_return = self._may_return(fault)
+        if may_return and self._revival.phase is Phase.LIVE and place is not None:
+            self._live.bereft(fault, place.withdraw)
+        if place is not None:
+            place.leave()
+        if not may_return:
             self._live.lost(fault, reason)
             return
-        if self._revival.phase is Phase.LIVE and place is not None:
-            self._live.bereft(fault, place.withdraw)
         self._revival.lost()
         self._count_death(self._loop.time())
         if self._restarts.is_failed:

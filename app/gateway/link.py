@@ -16,6 +16,9 @@ from app.protocol.salvage import answered_id
 from app.upstreams.child import Child, Exit
 
 log = logging.getLogger("viaduct.child")
+whole = logging.getLogger("viaduct.payload")
+
+_TELL_SECONDS = 10.0
 
 
 class Link:
@@ -43,6 +46,8 @@ class Link:
         self._is_ready = False
         self._is_over = False
         self._timer: asyncio.TimerHandle | None = None
+        self._dropped_count = 0
+        self._dropped_at = -_TELL_SECONDS
         self._start_timer: asyncio.TimerHandle | None = None
         self._unsent: set[int] = set()
         """Requests that came when the child had ended already, which nobody had heard of yet."""
@@ -75,7 +80,7 @@ class Link:
             elif ident is not None:  # An ending child's exit answers all that it owes.
                 self._unsent.add(ident)
         elif not child.write(line(message)):
-            log.warning("message dropped: the server does not read", extra={"server": self._upstream.name})
+            self._dropped()
 
     def withdraw(self, ident: int) -> bool:
         """Take back a request of which not one byte was handed to the pipe; False where that is too late."""
@@ -114,16 +119,19 @@ class Link:
             return
         fault.details.setdefault("server", self._upstream.name)
         log.warning("child given up", extra={"server": self._upstream.name, "reason": fault.reason})
+        lost = self._lost
         if self._child is not None:
             self._ward.died(fault.reason, exit)
         self.close()
-        self._lost(fault)
+        lost(fault)
 
     def close(self) -> None:
-        """Nobody needs the child any more."""
+        """Nobody needs the child any more, or is kept because it still runs."""
         if self._is_over:
             return
         self._is_over = True
+        self.receive = self._lost = _unheard
+        self.on_start = None
         self._disarm()
         self._disarm_start()
         self._ward.unwanted()
@@ -133,6 +141,8 @@ class Link:
     # The child's side.
 
     def on_line(self, text: bytes) -> None:
+        if self._is_over:
+            return
         if self._upstream.logs_payloads:
             self._log_line("line from child", text)
         try:
@@ -170,6 +180,15 @@ class Link:
         details: dict[str, object] = {"exitCode": exit.code, "signal": exit.signal}
         self.fail(Exited(f"the server ended: {exit.describe()}", executed="unknown", details=details), exit)
 
+    def _dropped(self) -> None:
+        """Of a server that asks without end, and reads no answer, not every answer is told of."""
+        self._dropped_count += 1
+        if self._dropped_at + _TELL_SECONDS > self._loop.time():
+            return
+        extra = {"server": self._upstream.name, "count": self._dropped_count}
+        log.warning("messages dropped: the server does not read", extra=extra)
+        self._dropped_at, self._dropped_count = self._loop.time(), 0
+
     def _refuse(self, request: Request, fault: Overloaded) -> None:
         fault.details["server"] = self._upstream.name
         self.receive(failure(request.id, fault))
@@ -192,7 +211,7 @@ class Link:
             self.fail(end)
 
     def _log_line(self, event: str, text: bytes) -> None:
-        log.info(event, extra={"server": self._upstream.name, "line": text.decode("utf-8", "replace")})
+        whole.info(event, extra={"server": self._upstream.name, "line": text.decode("utf-8", "replace")})
 
     # Life and time.
 
@@ -252,3 +271,7 @@ class Link:
         fault = self._conversation.tick(self._loop.time())
         if fault is not None:
             self.fail(fault)
+
+
+def _unheard(_said: Message | GatewayFault) -> None:
+    """Nobody listens any more."""

@@ -31,7 +31,7 @@ class Seat(Protocol):
     def submit(self, message: Message) -> None:
         """Hand the server a message, or keep it until the server can take it."""
 
-    def withdraw(self, ident: int) -> bool:
+    def withdraw(self, ident: int, /) -> bool:
         """Take back a request of which not one byte was sent; False where that is too late."""
 
     def doubt(self) -> None:
@@ -246,13 +246,14 @@ class LiveSession:
 
     def _ended(self, reason: str) -> None:
         log.info("session ended", extra={"server": self.upstream, "reason": reason})
-        streams, self._streams = self._streams, {}
+        streams, self._streams, self._listeners = self._streams, {}, {}
         for stream in streams.values():
             stream.end()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.seat.leave()
+        seat, self.seat = self.seat, _NOWHERE
+        seat.leave()
         self._on_end(self)
 
     def _arm(self) -> None:
@@ -299,3 +300,19 @@ class LiveSession:
         if not self._log.holds(ident, number):
             raise InvalidRequest("Last-Event-ID is no event of this session", reason="unknown_event")
         return ident, number
+
+
+class _Nowhere:
+    """The place of a session that has ended: if it knew its child still, only the garbage collector could end both."""
+
+    def submit(self, message: Message) -> None: ...
+
+    def withdraw(self, _ident: int, /) -> bool:
+        return False
+
+    def doubt(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+_NOWHERE = _Nowhere()

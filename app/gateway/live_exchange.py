@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
@@ -77,23 +78,22 @@ class LiveExchange:
         self._watch = watch
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._names = count(1)
         self._sole: StreamId = 0
         self._stream: Stream | None = None
         self._can_stream = False
         self._child: CommonChild | None = None
         self._party = 0
         self._is_alone = False
-        self._core: Exchange = Waiting(asked.request, asked.upstream.deadlines, count(1), server=asked.upstream.name)
+        self._core: Exchange | None = None
 
     @property
     def due(self) -> float:
         """No later than this, `tick` has something to do; `watch` hears of it too."""
-        return self._core.due
+        return FOREVER if self._core is None else self._core.due
 
     @property
     def is_over(self) -> bool:
-        return self._core.is_over
+        return self._core is not None and self._core.is_over
 
     @property
     def is_busy(self) -> bool:
@@ -103,10 +103,30 @@ class LiveExchange:
     # The client.
 
     def begin(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
-        """Wait for a child; from now on the answer is owed to `outlet`."""
-        ident = self._open(outlet, takes_json=takes_json, takes_stream=takes_stream)
-        self._perform(self._core.begin(ident, self._loop.time(), can_stream=takes_stream))
+        """From now on the answer is owed to `outlet`."""
+        self._sole = ident = self._sole + 1
+        self._can_stream = takes_stream
+        self._stream = Stream(ident, outlet, None, "", takes_json=takes_json)
+        self.answered = None
         return ident
+
+    def current(self) -> Exchange:
+        """The request as it is now: as long as it has no child that is ready, one that waits."""
+        core = self._core
+        if core is None:
+            asked, upstream = self.asked, self.asked.upstream
+            core = self._core = Waiting(asked.request, upstream.deadlines, count(1), server=upstream.name)
+            self._perform(core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
+        return core
+
+    def judge(self, retry: Admitted, headers: dict[bytes, bytes]) -> None:
+        """By what is known of the tool: while its call is parked, that is not looked up anew.
+
+        Raises:
+            HeaderMismatch: as for a first request.
+        """
+        if retry.method == methods.CALL_TOOL:
+            self.schemas.judge(retry, headers)
 
     def resume(self, retry: Request, round_: int, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
         """Go on with the call that was parked.
@@ -116,31 +136,24 @@ class LiveExchange:
         """
         if not isinstance(self._core, Interview):
             raise state_unknown(self.asked.upstream.name)
-        ident = next(self._names)
+        ident = self._sole + 1
         effects = self._core.resume(retry, round_, ident, self._loop.time(), can_stream=takes_stream)
-        self._open(outlet, takes_json=takes_json, takes_stream=takes_stream, ident=ident)
+        self.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
         self._perform(effects)
         return ident
 
     def abandon(self) -> None:
         """It was refused before it had a child; nothing of it is left."""
         self._stream = None
-        self._perform(self._core.gone(self._sole))
+        self._perform(self.current().gone(self._sole))
 
     def detach(self, ident: StreamId) -> None:
         """The response is over: where the answer was still owed, its client cancelled."""
         if ident == self._sole:
-            self._perform(self._core.gone(ident))
+            self._perform(self.current().gone(ident))
 
     def close(self) -> None:
-        self._perform(self._core.close())
-
-    def _open(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool, ident: StreamId | None = None) -> StreamId:
-        self._sole = next(self._names) if ident is None else ident
-        self._can_stream = takes_stream
-        self._stream = Stream(self._sole, outlet, None, "", takes_json=takes_json)
-        self.answered = None
-        return self._sole
+        self._perform(self.current().close())
 
     # The child.
 
@@ -152,15 +165,15 @@ class LiveExchange:
             self.ready()
 
     def ready(self) -> None:
-        child = self._child
-        if child is None or self._core.is_over:
+        child, core = self._child, self._core
+        if child is None or (core is not None and core.is_over):
             return
         if self.lease is not None and not self.lease.fits(child):
             self._move(child, self.lease)
-        elif self.asked.request.method == methods.CALL_TOOL:
-            self.schemas.check(child, self.asked.request, self.asked.headers, self._checked)
-        else:
+        elif self.asked.request.method != methods.CALL_TOOL or self.schemas.want_nothing_of(self.asked.request):
             self._go(child)
+        else:
+            self.schemas.check(child, self.asked.request, self.asked.headers, self._checked)
 
     def _move(self, child: CommonChild, lease: Lease) -> None:
         self._child = self.lease = None
@@ -168,13 +181,13 @@ class LiveExchange:
         try:
             lease.renew(self)
         except Overloaded as fault:
-            self._perform(self._core.lost(fault))
+            self._perform(self.current().lost(fault))
 
     def _checked(self, judged: Admitted | GatewayFault) -> None:
-        if self._core.is_over or self._child is None:
+        if self.is_over or self._child is None:
             return
         if isinstance(judged, GatewayFault):
-            self._perform(self._core.lost(judged))
+            self._perform(self.current().lost(judged))
         else:
             if judged is not self.asked.request:
                 self.asked = replace(self.asked, request=judged)
@@ -182,20 +195,20 @@ class LiveExchange:
 
     def _go(self, child: CommonChild) -> None:
         """Its era is known: the request goes out."""
-        if self.asked.has_foreign_state and not child.is_modern:
-            self._perform(self._core.lost(state_unknown(self.asked.upstream.name)))
+        asked = self.asked
+        if asked.has_foreign_state and not child.is_modern:
+            self._perform(self.current().lost(state_unknown(asked.upstream.name)))
             return
         if self._is_alone:
             child.hold(self._party)
         greeted = None if child.is_modern else child.greeted
-        if self.asked.request.method == stateless.DISCOVER and greeted is not None:
-            hints = {"ttlMs": self.asked.upstream.ttl_ms, "cacheScope": self.asked.upstream.cache_scope}
-            self._perform(self._core.settle(discovery.introduced_as(greeted, SERVED, hints)))
+        if asked.request.method == stateless.DISCOVER and greeted is not None:
+            self._perform(self.current().settle(discovery.introduced_as(greeted, SERVED, asked.upstream.hints)))
             return
-        self._core = self._of_its_kind(child)
-        self._perform(self._core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
-        if isinstance(self._core, Listening) and greeted is not None:
-            self._perform(self._core.ready(greeted))
+        self._core = core = self._of_its_kind(child)
+        self._perform(core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
+        if isinstance(core, Listening) and greeted is not None:
+            self._perform(core.ready(greeted))
 
     def _of_its_kind(self, child: CommonChild) -> Exchange:
         asked, upstream = self.asked, self.asked.upstream
@@ -208,12 +221,12 @@ class LiveExchange:
             return passed(request, limits, child.mint, level=asked.carried.log_level, server=name)
         return Interview(
             request,
-            asked.carried,
+            request.meta.carried,
             limits,
             child.mint,
             seal=lambda round_: self._seal(self, round_),
             describe=child.server_info,
-            hints={"ttlMs": upstream.ttl_ms, "cacheScope": upstream.cache_scope},
+            hints=upstream.hints if request.method in stateless.CACHEABLE else {},
             server=name,
         )
 
@@ -223,7 +236,8 @@ class LiveExchange:
             self.deliver(news)
 
     def deliver(self, message: Message) -> None:
-        self._perform(self._core.deliver(message, self._loop.time()))
+        core = self._core or self.current()
+        self._perform(core.deliver(message, self._loop.time()))
 
     def lost(self, fault: GatewayFault) -> None:
         """Others may hear of the same fault; of a request that still waited, nothing was executed."""
@@ -231,7 +245,7 @@ class LiveExchange:
         if isinstance(self._core, Waiting):
             fault = copy(fault)
             fault.executed = "no"
-        self._perform(self._core.lost(fault))
+        self._perform(self.current().lost(fault))
 
     # Effects.
 
@@ -243,19 +257,21 @@ class LiveExchange:
                         self._child.submit(self._party, effect.message)
                 case ToClient():
                     self._say(effect.message)
-                case BeginStream():
-                    if self._stream is not None:
-                        self._stream.begin()
                 case EndStream():
                     stream, self._stream = self._stream, None
                     if stream is not None:
                         stream.end()
+                case Ended():
+                    self._end()
+                case BeginStream():
+                    if self._stream is not None:
+                        self._stream.begin()
                 case Doubt():
                     if self._child is not None:
                         self._child.doubt()
-                case Ended():
-                    self._end()
-        self._watch(self._core.due)
+        core = self._core
+        if core is not None and not core.is_over:
+            self._watch(core.due)
 
     def _say(self, message: Message) -> None:
         if self._stream is None:
@@ -268,16 +284,18 @@ class LiveExchange:
         child, self._child = self._child, None
         if child is not None:
             child.leave(self._party)
-        if self.lease is not None:
-            self.lease.release(is_clean=not self._core.is_owed)
-            self.lease = None
+        lease, self.lease = self.lease, None
+        if lease is not None:
+            lease.release(is_clean=not self.current().is_owed)
+        # Some kinds know who performs them: if he knew them still, only the garbage collector could end both.
+        self._core = _OVER
         self._on_end(self)
 
     def tick(self, now: float) -> None:
         """Nobody waits for a timer: a bug here must not leave a request that never ends."""
         is_done = False
         try:
-            self._perform(self._core.tick(now, self._withdraw))
+            self._perform(self.current().tick(now, self._withdraw))
             is_done = True
         finally:
             if not is_done:
@@ -285,6 +303,16 @@ class LiveExchange:
 
     def _withdraw(self, ident: int) -> bool:
         return self._child is not None and self._child.withdraw(ident)
+
+
+def _over() -> Exchange:
+    """An exchange that has ended, of which nothing is left to do."""
+    over = Waiting(Request(0, ""), Deadlines(), count(1))
+    over.close()
+    return over
+
+
+_OVER = _over()
 
 
 def state_unknown(server: str) -> BadParams:

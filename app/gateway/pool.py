@@ -72,7 +72,8 @@ class Pool:
         owned = self._owned.get(asked.owner, 0)
         if owned >= self.settings.requests_max:
             raise Overloaded("too many requests of this principal", reason="calls_in_flight", retry_after=1.0)
-        group = self._group_of(asked, as_modern=as_modern)
+        told = b"" if as_modern else asked.request.meta.told
+        group = self._groups.get((asked.owner, told)) or self._new_group(asked, told, as_modern=as_modern)
         self._owned[asked.owner] = owned + 1
         group.lease(live, _need(asked, as_modern=as_modern), as_modern=as_modern)
 
@@ -84,12 +85,8 @@ class Pool:
     def _is_modern(self) -> bool:
         return self._eras.modern is True and self._eras.first_for(modern_client=True) == "modern"
 
-    def _group_of(self, asked: Asked, *, as_modern: bool) -> "_Group":
+    def _new_group(self, asked: Asked, told: bytes, *, as_modern: bool) -> "_Group":
         """Of the first group that turns out to be of stateless children, the principal's other requests are too."""
-        told = b"" if as_modern else asked.request.meta.told
-        group = self._groups.get((asked.owner, told))
-        if group is not None:
-            return group
         group = self._earlier(asked.owner) if as_modern else None
         if group is None:
             self._make_room(asked.owner)
@@ -149,7 +146,7 @@ _ASKABLE = frozenset(methods.NEEDED_CAPABILITY.values())
 
 def _need(asked: Asked, *, as_modern: bool) -> Need:
     """docs/adr/0006 says why."""
-    method, carried = asked.request.method, asked.carried
+    method, carried = asked.request.method, asked.request.meta.carried
     if method == stateless.LISTEN:
         return Need.LISTENING
     if as_modern:
@@ -190,7 +187,8 @@ class _Group:
         self._pool.released(self._asked.owner)
         tainted = lease.number if lease.need is Need.ALONE and not is_clean else None
         grants = [] if tainted is None else self._retire(tainted)
-        for grant in grants + self._leases.release(ticket, now):
+        grants += self._leases.release(ticket, now)
+        for grant in grants:
             self._grant(grant)
         self._arm(now + self._pool.settings.idle_seconds)
 
@@ -209,9 +207,10 @@ class _Group:
         return True
 
     def close(self) -> None:
-        for child in self._children.values():
+        children, self._children = self._children, {}
+        for child in children.values():
             child.close()
-        self._children.clear()
+            child.dismiss()
         self._alarm.stop()
 
     def _grant(self, grant: Grant) -> None:
@@ -252,7 +251,7 @@ class _Group:
     def _arm(self, due: float) -> None:
         """By `due`, at the latest, a child has been idle for long enough."""
         self._alarm.by(due)
-        if self._leases.is_empty:
+        if not self._children and self._leases.is_empty:
             self._pool.forget(self)
 
     def _expire(self, now: float) -> float:

@@ -46,6 +46,12 @@ class Schemas:
         self._known = None
         self._is_stale = True
 
+    def want_nothing_of(self, call: Admitted) -> bool:
+        """Whether it is known that its tool has nothing mirrored."""
+        if self._known is None or self._until < FOREVER:
+            return False
+        return not self._known.get(call.target)
+
     def check(self, child: CommonChild, call: Admitted, headers: dict[bytes, bytes], then: Then) -> None:
         """Judge a call of a tool; a mismatch is told only after a look at what the server says now."""
         if self._known is not None and self._loop.time() < self._until:
@@ -58,19 +64,31 @@ class Schemas:
         if self._reader is None:
             self._read(child)
 
+    def judge(self, call: Admitted, headers: dict[bytes, bytes]) -> Admitted:
+        """By what is known now.
+
+        Raises:
+            HeaderMismatch: its headers do not repeat its arguments.
+        """
+        return check_call(self._known or {}, call, headers)
+
     def _judge(self, call: Admitted, headers: dict[bytes, bytes]) -> Admitted | HeaderMismatch:
         try:
-            return check_call(self._known or {}, call, headers)
+            return self.judge(call, headers)
         except HeaderMismatch as wrong:
             return wrong
 
     def _read(self, child: CommonChild) -> None:
         self._is_stale = False
         if child.is_modern and (self._watch is None or self._watch.is_over):
-            self._watch = _Watch(child, self.forget)
+            self._watch = _Watch(child, self._unwatched)
             self._watch.begin()
         self._reader = _Reader(child, self._have_read, self._unread)
         self._reader.begin()
+
+    def _unwatched(self) -> None:
+        self._watch = None
+        self.forget()
 
     def _have_read(self, known: dict[str, Mirrors], *, is_whole: bool) -> None:
         self._reader = None

@@ -80,8 +80,9 @@ class OwnChild:
         self._link.doubt()
 
     def leave(self) -> None:
-        if self._talk is not None:
-            self._talk.close()
+        talk, self._talk = self._talk, None
+        if talk is not None:
+            talk.close()
         self._link.close()
 
     def _start(self, begins: Era, *, falls_back: bool) -> None:
@@ -113,7 +114,9 @@ class OwnChild:
 
     def _now_plain(self) -> None:
         """The child speaks as its client does: from now on nobody stands between the sitter and the pipe."""
-        self._talk = None
+        talk, self._talk = self._talk, None
+        if talk is not None:
+            talk.close()
         self.submit = self._link.write  # type: ignore[method-assign]  # the fast path has one call less
         self._link.receive = self._sitter.deliver
 
@@ -163,8 +166,9 @@ class Share:
         return was_early or self._child.withdraw(ident)
 
     def leave(self) -> None:
-        if self._talk is not None:
-            self._talk.close()
+        talk, self._talk = self._talk, None
+        if talk is not None:
+            talk.close()
         self._child.leave(self._party)
 
     # As a member of the child's.
@@ -228,6 +232,7 @@ class _Talk:
 
     def close(self) -> None:
         self._is_over = True
+        self._in_order.end()
         self._disarm()
 
     def _perform(self, outcomes: list[Outcome]) -> None:
@@ -235,10 +240,12 @@ class _Talk:
             return
         if self._translation.found != self._found:
             self._learn()
+        if self._is_over:
+            return
         self._disarm()
         if self._translation.is_plain:
             self._on_plain()
-        elif self._translation.due < FOREVER and not self._is_over:
+        elif self._translation.due < FOREVER:
             self._timer = self._loop.call_at(self._translation.due, self._tick)
 
     def _do(self, outcome: Outcome) -> None:

@@ -40,6 +40,11 @@ class UpstreamSettings:
     on_exit: OnExit = "restart"
     """Whether a session goes on with another child, when its child ends of itself."""
 
+    @property
+    def hints(self) -> dict[str, object]:
+        """server/utilities/caching (2026-07-28)."""
+        return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope}
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:

@@ -150,6 +150,7 @@ class Ward:
     def unwanted(self) -> None:
         """Nobody needs it any more; where it runs, it is to be stopped."""
         self._is_unwanted.set()
+        self.is_busy = _is_not
         self._supervision.stopping(self._number)
         self._give_back()
         if self.child is None:
@@ -171,8 +172,10 @@ class Ward:
         self._post.wards.pop(self._number, None)
 
     def _take_over(self, kept: "Ward", listener: Listener) -> Child | None:
+        is_busy = self.is_busy
         self.unwanted()
         self._is_unwanted.clear()
+        self.is_busy = is_busy
         self.child, self._number, self._turn, self._was_warm = kept.child, kept._number, kept._turn, True
         self._post.wards[self._number] = self
         self._supervision.taken(self._number)

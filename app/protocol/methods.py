@@ -57,10 +57,11 @@ ALIASES = {"initialized": INITIALIZED}
 """What some clients write, and what they mean."""
 
 ELICIT = "elicitation/create"
+LIST_ROOTS = "roots/list"
 NEEDED_CAPABILITY = {
     "sampling/createMessage": "sampling",
     ELICIT: "elicitation",
-    "roots/list": "roots",
+    LIST_ROOTS: "roots",
 }
 """What a client must have declared before a server may ask it."""
 
@@ -127,6 +128,15 @@ class _Untold(Struct):
     message: str = ""
 
 
+class _FaultData(Struct):
+    source: str = ""
+    reason: str = ""
+
+
+class _Fault(Struct):
+    data: _FaultData = field(default_factory=_FaultData)
+
+
 class _Mode(Struct):
     mode: str = "form"
 
@@ -156,6 +166,7 @@ _resources = Decoder(_Resource)
 _levels = Decoder(_Level)
 _codes = Decoder(_Code)
 _untold = Decoder(_Untold)
+_faults = Decoder(_Fault)
 _modes = Decoder(_Mode)
 _forms = Decoder(_Form)
 _tool_calls = Decoder(_ToolCall)
@@ -272,6 +283,15 @@ def error_code(error: Raw) -> int:
         return _codes.decode(error).code
     except DecodeError:
         return 0
+
+
+def fault_reason(error: Raw) -> str:
+    """The reason of an error of ours; nothing of anybody else's."""
+    try:
+        data = _faults.decode(error).data
+    except DecodeError:
+        return ""
+    return data.reason if data.source == "gateway" else ""
 
 
 def cancellation(ident: RequestId, reason: str) -> Notification:

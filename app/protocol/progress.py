@@ -22,25 +22,25 @@ def under_token(request: Request, ours: int) -> tuple[Request, RequestId | None]
     if request.params is None:
         return request, None
     params = _fields.decode(request.params)
-    is_other, theirs = put_token(params, ours)
-    return (Request(request.id, request.method, Raw(_encoder.encode(params))) if is_other else request), theirs
-
-
-def put_token(params: dict[str, Raw], ours: int) -> tuple[bool, RequestId | None]:
-    """The same done to the parameters themselves: whether there was something to do, and the token that they had."""
-    spellings = [name for name in params if len(name) == len(_META) and name.casefold() == _META]
+    spellings = [name for name in params if is_meta(name)]
     if not spellings:
-        return False, None
+        return request, None
     theirs: RequestId | None = None
     if _META in params:
-        params[_META], theirs = _replaced(params[_META], ours)
+        params[_META], theirs = with_token(params[_META], ours)
     for name in spellings:
         if name != _META:
             del params[name]
-    return True, theirs
+    return Request(request.id, request.method, Raw(_encoder.encode(params))), theirs
 
 
-def _replaced(meta: Raw, ours: int) -> tuple[Raw, RequestId | None]:
+def is_meta(name: str) -> bool:
+    """Whether some server may take the member for `_meta`."""
+    return len(name) == len(_META) and name.casefold() == _META
+
+
+def with_token(meta: Raw, ours: int) -> tuple[Raw, RequestId | None]:
+    """The `_meta` with our token where it had a good one, and with none elsewhere; and the token that it had."""
     try:
         members = _fields.decode(meta)
     except DecodeError:

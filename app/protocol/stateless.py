@@ -11,6 +11,7 @@ from msgspec.json import Decoder, Encoder
 
 from app.protocol.faults import BadParams
 from app.protocol.jsonrpc import Notification, Request, RequestId, payload
+from app.protocol.progress import is_meta, with_token
 
 _PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY = _PREFIX + "protocolVersion"
@@ -39,7 +40,8 @@ REMOVED = frozenset(
 )
 """Methods of the handshake revisions that this one does not have (changelog: "Major changes", 2, 4 and 5)."""
 
-_OF_RETRIES = ("inputResponses", "requestState")
+_META_LENGTH = len("_meta")
+_OF_RETRIES = frozenset({"inputResponses", "requestState"})
 _KEPT_BYTES = 2048
 
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
@@ -167,20 +169,31 @@ def _read_meta(written: bytes) -> Meta:
 _kept_meta = lru_cache(maxsize=256)(_read_meta)
 
 
-def without_envelope(request: Request) -> dict[str, Raw]:
-    """The parameters as a server of the handshake revisions knows them.
+def may_have_token(request: Request) -> bool:
+    """Whether there may be a token for progress in it, as some server would read it."""
+    if not isinstance(request, Admitted) or request.meta.rest is not None:
+        return True
+    return any(is_meta(name) for name in request.fields if name != "_meta")
+
+
+def without_envelope(request: Request, ours: int) -> tuple[Raw, RequestId | None]:
+    """The parameters as a server of the handshake revisions knows them, with our token in the place of the client's;
+    and the token that they had.
 
     Raises:
         BadParams: as `read_meta`.
     """
-    fields = dict(fields_of(request))
+    fields = fields_of(request)
     rest = request.meta.rest if isinstance(request, Admitted) else read_meta(fields).rest
-    fields.pop("_meta", None)
-    for name in _OF_RETRIES:
-        fields.pop(name, None)
+    kept = {
+        name: value
+        for name, value in fields.items()
+        if name not in _OF_RETRIES and (len(name) != _META_LENGTH or not is_meta(name))
+    }
+    token = None
     if rest is not None:
-        fields["_meta"] = rest
-    return fields
+        kept["_meta"], token = with_token(rest, ours)
+    return payload(kept), token
 
 
 def with_envelope(params: Raw | None, carried: Envelope) -> Raw:
@@ -245,9 +258,11 @@ def completed(result: Raw, server_info: Raw | None, hints: Mapping[str, object])
     Raises:
         DecodeError: the result is no object.
     """
-    fields: dict[str, object] = {"resultType": COMPLETE, **_fields.decode(result), **hints}
+    said = _fields.decode(result)
+    fields: dict[str, object] = {"resultType": COMPLETE, **said, **hints}
     if server_info is not None:
-        fields["_meta"] = {**meta(result), SERVER_INFO_KEY: server_info}
+        known = meta(result) if "_meta" in said else {}
+        fields["_meta"] = {**known, SERVER_INFO_KEY: server_info}
     return payload(fields)
 
 

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Literal, TextIO
 
+from app.telemetry.sparing import Sparing
 from app.telemetry.writer import Writer
 
 Level = Literal["debug", "info", "warning", "error"]
@@ -23,6 +24,7 @@ Format = Literal["text", "json"]
 FIELD_CAP = 8192
 """Characters kept of one field."""
 
+RATE = 200
 HIDDEN = "***"
 
 _SHORTEST_SECRET = 4
@@ -43,9 +45,18 @@ def redact(secret: str) -> None:
         _secrets.add(secret)
 
 
-def configure(level: Level, format: Format, stream: TextIO | None = None) -> None:  # noqa: A002 - the option's name
-    """Send every record of this process to `stream` (stderr); may be called again to change level and format."""
+def configure(
+    level: Level,
+    format: Format,  # noqa: A002 - the option's name
+    stream: TextIO | None = None,
+    rate: int = RATE,
+) -> None:
+    """Send every record of this process to `stream` (stderr); may be called again to change level and format.
+
+    Of one event, `rate` records pass in each second.
+    """
     out = _Handler(stream or sys.stderr, _Json() if format == "json" else _Text())
+    out.addFilter(Sparing(rate))
     root = logging.getLogger()
     for former in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
         root.removeHandler(former)

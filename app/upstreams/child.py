@@ -1,6 +1,6 @@
 """One child process: written to without waiting, listened to until its last line, and stopped with all it started.
 
-    RUNNING ──exits──▶ DRAINING ──end of stdout, or a moment──▶ GONE
+    RUNNING ──exits──▶ DRAINING ──end of stdout, or a moment──▶ what it said is heard ──▶ GONE
        └──stop──▶ stdin closed ──▶ SIGTERM ──▶ SIGKILL ──▶ GONE
 
 A grandchild may hold the pipes open for ever: an exit does not wait for their end.
@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.upstreams.backlog import Backlog
 from app.upstreams.command import Command
 from app.upstreams.framing import LineFramer
 from app.upstreams.pipes import Input, Output
@@ -87,6 +88,9 @@ class Child:
         self._limits = limits
         self._listener = listener
         self._framer = LineFramer(limits.line_bytes)
+        self._backlog = Backlog(self._hear, self._pace)
+        self._is_paused = False
+        self._is_finished = False
         self._status: Exit | None = None
         self._exited = asyncio.Event()
         self._gone = asyncio.Event()
@@ -135,10 +139,12 @@ class Child:
 
     def pause_reading(self) -> None:
         """Let the child wait until somebody has room for what it says; its end is heard all the same."""
-        self._stdout.pause()
+        self._is_paused = True
+        self._pace()
 
     def resume_reading(self) -> None:
-        self._stdout.resume()
+        self._is_paused = False
+        self._pace()
 
     def kill(self) -> None:
         """Now, with its whole group; the exit is reported as any other."""
@@ -176,9 +182,9 @@ class Child:
             self._begin_stop()
 
     def _finish(self) -> None:
-        if self.exit is not None or self._status is None:
+        if self._is_finished or self._status is None:
             return
-        self.exit = self._status
+        self._is_finished = True
         if self._linger is not None:
             self._linger.cancel()
         self._signal_group(signal.SIGKILL)
@@ -189,15 +195,21 @@ class Child:
         finally:
             for pipe in (self._stdin, self._stdout, self._stderr):
                 pipe.close()
-            self._gone.set()
-            self._listener.on_exit(self.exit)
+            self._pace()
 
     def _hear_the_rest(self) -> None:
         self._stderr.drain()
         self._stdout.drain()
         rest = self._framer.rest()
         if rest:
-            self._listener.on_line(rest)
+            self._backlog.add([rest])
+
+    def _tell_exit(self, status: Exit) -> None:
+        self.exit = status
+        self._backlog.end()
+        listener, self._listener = self._listener, _Nobody()
+        self._gone.set()
+        listener.on_exit(status)
 
     # Stopping.
 
@@ -238,12 +250,23 @@ class Child:
     # Reading.
 
     def _read(self, data: bytes) -> None:
-        listener = self._listener
-        for line in self._framer.feed(data):
-            if line:
-                listener.on_line(line)
-            else:
-                listener.on_oversize()
+        self._backlog.add(self._framer.feed(data))
+
+    def _hear(self, line: bytes) -> None:
+        if line:
+            self._listener.on_line(line)
+        else:
+            self._listener.on_oversize()
+
+    def _pace(self) -> None:
+        """Read no faster than is heard. Once there is nothing more to read, its exit is told when all was heard."""
+        if self._is_finished:
+            if self._status is not None and self.exit is None and not self._backlog.is_behind:
+                self._tell_exit(self._status)
+        elif self._is_paused or self._backlog.is_behind:
+            self._stdout.pause()
+        else:
+            self._stdout.resume()
 
 
 class _Nobody:

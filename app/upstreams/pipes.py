@@ -145,8 +145,12 @@ class Output(asyncio.Protocol):
         self._transport = cast("asyncio.ReadTransport", transport)  # connect_read_pipe gives no other
 
     def connection_lost(self, _exc: Exception | None) -> None:
+        """Whoever reads knows us: if we knew him still, only the garbage collector could end both."""
         self.is_open = False
-        self._ended()
+        self._transport = None
+        ended, self._ended = self._ended, _nothing
+        self.data_received = _nothing  # type: ignore[method-assign, assignment]
+        ended()
 
     def pause(self) -> None:
         if self._transport is not None and self.is_open:
@@ -173,3 +177,7 @@ class Output(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+
+def _nothing(_data: bytes = b"") -> None:
+    """Nobody reads any more."""

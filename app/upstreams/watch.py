@@ -53,6 +53,7 @@ class Watch:
     def let_go(self) -> None:
         """Read the status of a process that has ended: from here on its number may mean another."""
         self.is_let_go = True
+        self._ended = _seen
         self._process.poll()
         OURS.discard(self._process.pid)
 
@@ -79,6 +80,10 @@ class Watch:
         if seen is None:
             return None
         return Exit(seen.si_status, None) if seen.si_code == os.CLD_EXITED else Exit(None, seen.si_status)
+
+
+def _seen(_exit: Exit) -> None:
+    """Told already."""
 
 
 def _name(number: int) -> str:

@@ -2,12 +2,17 @@
 
     python -m tests.bench [--seconds N] [--rounds N] [--smoke]
 
+The stateless rows are calls of clients of 2026-07-28 to the same gateway and the same kind of child: one that several
+requests share, and one that a request has to itself, for its client may be asked back. Their share of CPU is of
+Viaduct's own for a call in a session.
+
 Compare ratios of one run only. `--smoke` is short and judges nothing but that every answer is right.
 """
 
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import statistics
@@ -15,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.bench import load
 from tests.support.client import Client
@@ -22,6 +28,17 @@ from tests.support.gateway import ROOT, TOKEN, config, entry, serving, stage
 from tests.support.http import bounded
 
 CONNECTIONS = (1, 16, 64)
+CHILDREN = 16
+"""How many a gateway starts for clients that may be asked back."""
+MODERN = "2026-07-28"
+OURS = "viaduct"
+
+
+class Target(NamedTuple):
+    pid: int
+    port: int
+    headers: dict[str, str]
+    call: bytes = load.CALL
 
 
 @contextlib.contextmanager
@@ -40,7 +57,7 @@ def yardstick(kind):
             os.sched_yield()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.02)
-        yield process.pid, port, {}
+        yield Target(process.pid, port, {})
     finally:
         process.terminate()
         process.wait()
@@ -51,8 +68,22 @@ def viaduct():
     with tempfile.TemporaryDirectory() as folder, serving(config({"stage": entry()}), Path(folder)) as gateway:
         client = Client(gateway)
         bounded(client.open())
-        headers = {"Authorization": f"Bearer {TOKEN}", "Mcp-Session-Id": client.session, "Accept": "*/*"}
-        yield gateway.pid, gateway.port, headers
+        plain = {"Authorization": f"Bearer {TOKEN}", "Accept": "*/*"}
+        session = plain | {"Mcp-Session-Id": client.session}
+        stateless = plain | {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "echo"}
+        yield {
+            OURS: Target(gateway.pid, gateway.port, session),
+            "stateless, shared child": Target(gateway.pid, gateway.port, stateless, stateless_call({})),
+            "stateless, child alone": Target(gateway.pid, gateway.port, stateless, stateless_call({"elicitation": {}})),
+        }
+
+
+def stateless_call(capabilities):
+    carried = {"protocolVersion": MODERN, "clientInfo": {"name": "bench", "version": "1"}}
+    carried["clientCapabilities"] = capabilities
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in carried.items()}
+    params = {"name": "echo", "arguments": {"nonce": "n"}, "_meta": meta}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
 
 
 def cpu_seconds(pid):
@@ -71,8 +102,10 @@ def main():
         targets = {
             "bare uvicorn": stack.enter_context(yardstick("bare")),
             "least bridge": stack.enter_context(yardstick("bridge")),
-            "viaduct": stack.enter_context(viaduct()),
+            **stack.enter_context(viaduct()),
         }
+        for target in targets.values():  # Their children are warm from now on.
+            asyncio.run(load.run(target.port, target.headers, target.call, CHILDREN, 0.1))
         wrong = measure(targets, seconds, rounds)
     print(f"bench: {'every answer was right' if not wrong else f'{wrong} answers were wrong'}")
     return 1 if wrong else 0
@@ -83,10 +116,10 @@ def measure(targets, seconds, rounds):
     for connections in CONNECTIONS:
         rows = {name: [] for name in targets}
         for _ in range(rounds):
-            for name, (pid, port, headers) in targets.items():
-                before = cpu_seconds(pid)
-                row = asyncio.run(load.run(port, headers, connections, seconds))
-                row["cpu_us"] = round((cpu_seconds(pid) - before) / row["calls"] * 1e6)
+            for name, target in targets.items():
+                before = cpu_seconds(target.pid)
+                row = asyncio.run(load.run(target.port, target.headers, target.call, connections, seconds))
+                row["cpu_us"] = (cpu_seconds(target.pid) - before) / row["calls"] * 1e6
                 rows[name].append(row)
                 wrong += row["wrong"]
         report(connections, rows)
@@ -95,11 +128,14 @@ def measure(targets, seconds, rounds):
 
 def report(connections, rows):
     base = statistics.median(row["rps"] for row in rows["least bridge"])
+    ours = statistics.median(row["cpu_us"] for row in rows[OURS])
     for name, of_target in rows.items():
         middle = {key: statistics.median(row[key] for row in of_target) for key in of_target[0]}
+        share = f" ({middle['cpu_us'] / ours:4.2f} of {OURS})" if name.startswith("stateless") and ours else ""
         print(
-            f"{connections:3d} connections  {name:13s} {middle['rps']:8.0f} calls/s ({middle['rps'] / base:4.2f} of the"
-            f" bridge)  p50 {middle['p50_us']:6.0f} us  p99 {middle['p99_us']:6.0f} us  cpu {middle['cpu_us']:4.0f} us"
+            f"{connections:3d} connections  {name:23s} {middle['rps']:8.0f} calls/s ({middle['rps'] / base:4.2f} of the"
+            f" bridge)  p50 {middle['p50_us']:6.0f} us  p99 {middle['p99_us']:6.0f} us"
+            f"  cpu {middle['cpu_us']:4.0f} us{share}"
         )
 
 

@@ -11,8 +11,8 @@ CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","
 class Loop(asyncio.Protocol):
     """One connection that asks again as soon as it is answered, until the time is up."""
 
-    def __init__(self, head, end):
-        self.request = head + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL
+    def __init__(self, head, call, end):
+        self.request = head + b"Content-Length: %d\r\n\r\n" % len(call) + call
         self.end = end
         self.delays = []
         self.wrong = 0
@@ -48,14 +48,14 @@ class Loop(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def run(port, headers, connections, seconds):
+async def run(port, headers, call, connections, seconds):
     """Calls a second, median and 99th percentile in microseconds, and how many answers were wrong."""
     fields = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", **headers}
     head = b"POST /mcp HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
     began = time.perf_counter()
     loop = asyncio.get_running_loop()
     loops = [
-        (await loop.create_connection(lambda: Loop(head, began + seconds), "127.0.0.1", port))[1]
+        (await loop.create_connection(lambda: Loop(head, call, began + seconds), "127.0.0.1", port))[1]
         for _ in range(connections)
     ]
     await asyncio.gather(*(one.done for one in loops))

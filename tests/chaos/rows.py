@@ -69,6 +69,7 @@ F20 a flood on stderr
     chaos/children a_flood_on_stderr_blocks_nobody_and_is_logged_in_part
 F21 a flood of notifications
     chaos/children a_flood_on_stdout_costs_no_memory_and_no_answer
+    chaos/overload servers_that_ask_without_end_slow_nobody_else_down
     chaos/streams a_reader_that_never_reads_costs_a_bounded_queue_and_then_its_connection
     chaos/streams a_reader_that_falls_behind_misses_log_messages_and_never_its_answer
 F22 a grandchild that keeps the pipes
@@ -124,6 +125,7 @@ F58 Content-Type and Accept
     chaos/http whatever_form_is_accepted_is_used
     chaos/http only_where_no_form_is_accepted_it_is_406
     chaos/http what_is_not_said_to_be_json_is_415
+    chaos/http a_body_that_is_said_to_be_compressed_is_415
 F59 batches
     live/protocol batches_are_answered_where_the_revision_has_them_and_refused_elsewhere
 F60 hostile JSON

@@ -37,6 +37,7 @@ def gateway(changing: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "refusing": entry("--mode", "refuses", **BRISK),
         "dead": entry("--mode", "exit_early", **BRISK),
         "changing": stateless_entry("--mode", "told", "--file", str(changing), **BRISK),
+        "leaving-later": stateless_entry("--mode", "told", "--file", str(changing), "--discover", "exit", **BRISK),
         "dual": stateless_entry(*DUAL, **BRISK),
         "dual-as-legacy": stateless_entry(*DUAL, **BRISK),
         "dual-as-modern": stateless_entry(*DUAL, **BRISK),
@@ -209,3 +210,20 @@ async def test_a_server_that_changes_its_era_is_found_out_again_by_handshake_cli
             client = await connect("changing")
             assert await client.tool("echo", nonce=era) == era
         assert (await received(client))[0] == ("initialize" if era == "legacy" else "server/discover")
+
+
+@on_loop
+async def test_a_server_that_has_changed_and_exits_on_discover_is_tried_so_once(
+    gateway: Gateway, connect: Connect, changing: Path
+) -> None:
+    def started() -> int:
+        return len([line for line in gateway.log_lines if "child started" in line and "leaving-later" in line])
+
+    becomes(changing, "modern")
+    assert await (await connect("leaving-later")).tool("echo", nonce="n") == "n"
+    becomes(changing, "legacy")
+    for expected in (2, 1):
+        before = started()
+        assert await (await connect("leaving-later")).tool("echo", nonce="n") == "n"
+        assert eventually(lambda before=before: started() > before)  # type: ignore[misc]
+        assert started() - before == expected

@@ -241,6 +241,18 @@ async def test_what_is_not_said_to_be_json_is_415(gateway: Gateway, connect: Con
     await refused(await (await connect()).post(PING, Content_Type=kind), 415)
 
 
+@pytest.mark.parametrize("coding", ["gzip", "br", "identity, gzip", "Gzip", "x\xe9"])
+@on_loop
+async def test_a_body_that_is_said_to_be_compressed_is_415(gateway: Gateway, connect: Connect, coding: str) -> None:
+    client = await connect()
+    await refused(await client.post(PING, Content_Encoding=coding), 415)
+    sse = await request(
+        gateway.port, "POST", "/servers/calm/messages?session_id=x", {**JSON, "Content-Encoding": coding}
+    )
+    await refused(sse, 415)
+    assert (await client.post(PING, Content_Encoding="Identity")).status == 200
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "TRACE", "HEAD"])
 @pytest.mark.parametrize("path", PATHS)
 @on_loop

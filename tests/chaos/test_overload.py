@@ -21,7 +21,11 @@ BRISK = {"stopTimeout": 0.5, "killTimeout": 0.5}
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     content = config(
-        {"calm": entry(**BRISK), "exits": entry("--mode", "exit0", **BRISK)},
+        {
+            "calm": entry(**BRISK),
+            "exits": entry("--mode", "exit0", **BRISK),
+            "asks": entry("--mode", "asks", "--n", "1000000", **BRISK),
+        },
         sessions={"max": 6, "maxPerPrincipal": 4},
         limits={"inFlight": 5, "questions": 7, "batch": 3},
     )
@@ -165,6 +169,18 @@ async def test_a_server_that_floods_its_client_with_questions_is_told_so_at_once
     assert [message["method"] for message in messages[:-1]] == ["roots/list"] * 7
     assert json.loads(messages[-1]["result"]["content"][0]["text"]) == [-31005] * 193
     assert await client.tool("echo", nonce="still here") == "still here"
+
+
+@on_loop
+async def test_servers_that_ask_without_end_slow_nobody_else_down(gateway: Gateway, connect: Connect) -> None:
+    """The bystander beats on beside them."""
+    before = len(gateway.log_lines)
+    for _ in range(3):
+        await connect("asks", capabilities={})
+    client = await connect(token=OTHER_TOKEN)
+    for number in range(100):
+        assert await client.tool("echo", nonce=str(number)) == str(number)
+    assert len(gateway.log_lines) < before + 50
 
 
 @on_loop

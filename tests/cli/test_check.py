@@ -115,6 +115,14 @@ def test_a_table_says_the_same_to_people(tmp_path: Path) -> None:
     assert "3 tools, 1 prompts" in paged
 
 
+def test_of_a_list_without_an_end_it_is_said_that_there_is_more(tmp_path: Path) -> None:
+    endless = PAGED.replace('**({} if cursor else {"nextCursor": "2"})', '"nextCursor": "2"')
+    code, reports = checked(tmp_path, endless=python(endless), paged=python(PAGED))
+    assert (code, len(reports["endless"]["offers"]["tools"])) == (0, 101)
+    assert (reports["endless"]["cut"], reports["paged"]["cut"]) == (["tools"], [])
+    assert "there are more tools" in viaduct("check", config(tmp_path, endless=python(endless))).stdout
+
+
 def test_a_server_that_asks_is_answered(tmp_path: Path) -> None:
     code, reports = checked(tmp_path, asking=python(ASKING, startTimeout=10))
     assert reports["asking"]["offers"] == {"tools": ["[{}, -32601, -32601, {}]"]}

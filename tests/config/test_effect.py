@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from app.asgi import create_app
 from app.cli.serving import _uvicorn
 from app.config import Config
+from app.config.loading import open_logs
 from app.config.tree import Limits, Restarts, Server, Sessions, Stateless, Streams
 from tests.config.conftest import TIME, Loading
 
@@ -25,6 +26,9 @@ def composed(config: Config) -> str:
     return repr((app.gateway.settings, app._settings, vars(wire.http)["limits"], wire.timeout_keep_alive))
 
 
+ELSEWHERE = {"logRate"}
+"""Tried below."""
+
 BLOCKS: dict[str, type[BaseModel]] = {
     "sessions": Sessions,
     "streams": Streams,
@@ -32,7 +36,9 @@ BLOCKS: dict[str, type[BaseModel]] = {
     "stateless": Stateless,
     "restarts": Restarts,
 }
-SETTINGS = [(block, name, value) for block, model in BLOCKS.items() for name, value in numbers(model)]
+SETTINGS = [
+    (block, name, value) for block, model in BLOCKS.items() for name, value in numbers(model) if name not in ELSEWHERE
+]
 
 
 @pytest.mark.parametrize(("block", "name", "value"), SETTINGS, ids=[f"{block}.{name}" for block, name, _ in SETTINGS])
@@ -57,3 +63,10 @@ def test_as_many_children_start_at_once_as_is_said(loading: Loading) -> None:
 
 def test_connections_have_as_long_to_close_as_is_said(loading: Loading) -> None:
     assert _uvicorn(loading(viaduct={"closeTimeout": 0.25})).timeout_graceful_shutdown == 0.25
+
+
+def test_the_log_has_the_rate_that_is_said(loading: Loading, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, object] = {}
+    monkeypatch.setattr("app.telemetry.logs.configure", lambda *_, **settings: told.update(settings))
+    open_logs(loading(viaduct={"limits": {"logRate": 7}}))
+    assert told == {"rate": 7}

@@ -2,12 +2,14 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.config import ConfigError, Overrides, load, named_by, single
 from app.config.listening import Listen
 from app.config.notes import Note
+from app.config.overrides import VARIABLES, from_environment
 from tests.config.conftest import TIME, Complaint, Loading
 
 HASH = "sha256:" + "a" * 64
@@ -39,7 +41,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "headerTimeout": 10, "bodyTimeout": 15, "sendTimeout": 30, "keepAliveTimeout": 75, "answerTimeout": 5,
             "lingerTimeout": 2, "lingerBytes": 16777216, "pipelined": 32, "batch": 1000, "queueBytes": 8388608, "queueCount": 256,
             "connections": 2000, "inFlight": 1000, "badLines": 100, "longLines": 3, "recoverTimeout": 5,
-            "stderrBytes": 65536, "stderrRate": 50, "questions": 100, "waiting": 100,
+            "stderrBytes": 65536, "stderrRate": 50, "logRate": 200, "questions": 100, "waiting": 100,
         },
         "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "starts": 4,
         "restarts": {"backoff": 0.2, "maxBackoff": 30, "deaths": 5, "window": 60, "coolDown": 300, "uptime": 60},
@@ -261,3 +263,42 @@ def test_under_a_foreign_server_there_must_be_a_file_and_a_credential(tmp_path: 
     with pytest.raises(ConfigError, match=r"^no token is configured; set VIADUCT_TOKEN"):
         named_by({"VIADUCT_CONFIG": str(path)})
     assert named_by({"VIADUCT_CONFIG": str(path), "VIADUCT_TOKEN": "a-token-of-some-length"}).has_credentials
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("VIADUCT_TOKENS", "TOKEN"),
+        ("VIADUCT_LOGLEVEL", "LOG_LEVEL"),
+        ("VIADUCT_ALLOWED_HOST", "ALLOWED_HOSTS"),
+        ("VIADUCT_Port", "PORT"),
+        ("VIADUCT_NOAUTH", "NO_AUTH"),
+    ],
+)
+def test_a_variable_that_is_nearly_one_of_ours_is_warned_of(loading: Loading, name: str, meant: str) -> None:
+    note = Note(f"the variable {name} means nothing; did you mean VIADUCT_{meant}?", is_warning=True)
+    assert note in loading(environ={name: "x"}).notes
+    assert note in single(["true"], None, {name: "x"}).notes
+
+
+def test_variables_of_others_are_not_warned_of(loading: Loading) -> None:
+    kubernetes = ("SERVICE_HOST", "SERVICE_PORT", "PORT_8080_TCP", "PORT_8080_TCP_ADDR", "SERVICE_PORT_HTTP")
+    theirs = {f"VIADUCT_{name}": "x" for name in (*kubernetes, "CHILD", "MY_OWN_KEY")}
+    ours = {f"VIADUCT_{name}": "" for name in VARIABLES}
+    assert loading(environ={**theirs, **ours, "MY_VIADUCT_TOKENS": "x"}).notes == loading().notes
+
+
+def test_each_variable_that_is_read_is_known() -> None:
+    read: set[str] = set()
+
+    class Environment(dict[str, str]):
+        def get(self, key: str, default: object = None) -> Any:
+            read.add(key)
+            return default
+
+        def __contains__(self, key: object) -> bool:
+            read.add(str(key))
+            return False
+
+    from_environment(Environment())
+    assert read | {"VIADUCT_CONFIG"} == {f"VIADUCT_{name}" for name in VARIABLES}

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from app.core.admission import admit
+from app.core.admission import Admission, admit
 from app.protocol.faults import BadParams, ClientFault, HeaderMismatch, UnknownMethod, UnsupportedRevision
 from app.protocol.jsonrpc import Request
 from app.protocol.revisions import SERVED
@@ -26,7 +26,11 @@ def headers(method: str, name: str | None = None, version: str = VERSION) -> Hea
 
 
 def judged(asked: Request, said: Headers) -> Request:
-    return admit(asked, said)
+    """By a head that is new, and by it once more, when it is known."""
+    admission = Admission(said)
+    admitted = admission.admit(asked)
+    assert admission.admit(asked) == admitted == admit(asked, said)
+    return admitted
 
 
 def refusal(asked: Request, said: Headers) -> ClientFault:
@@ -160,3 +164,34 @@ def test_of_a_member_that_is_there_twice_goes_on_what_was_judged() -> None:
 def test_no_value_of_a_client_is_in_what_it_is_told() -> None:
     for said in (headers("tools/call", "secret-1"), headers("secret-1"), headers("tools/call", "=?base64?secret-1?=")):
         assert "secret" not in refusal(request("tools/call", name="secret-2"), said).message
+
+
+# One head, many requests.
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        request("tools/call", name="two"),
+        request("tools/call"),
+        request("tools/call", name=1),
+        request("tools/call", name="one", version="2025-11-25"),
+        request("tools/call", name="one", level="loud"),
+        request("prompts/get", name="one"),
+    ],
+)
+def test_what_a_head_admitted_says_nothing_of_another_request(other: Request) -> None:
+    said = headers("tools/call", "one")
+    admission = Admission(said)
+    admission.admit(request("tools/call", name="one"))
+    with pytest.raises(ClientFault) as refused:
+        admission.admit(other)
+    assert refused.value.message == refusal(other, said).message
+
+
+def test_requests_of_one_head_keep_their_own_parameters() -> None:
+    admission = Admission(headers("tools/call", "one"))
+    for n in range(3):
+        admitted = admission.admit(request("tools/call", name="one", arguments={"n": n}))
+        assert json.loads(bytes(admitted.fields["arguments"])) == {"n": n}
+        assert admitted.target == "one"

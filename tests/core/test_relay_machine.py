@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from app.core.parties import Outcome, ToChild, ToLog, ToParty
+from app.core.parties import Outcome, Owners, ToChild, ToLog, ToParty
 from app.core.relay import Relay
 from app.protocol import methods, stateless
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
@@ -139,7 +139,7 @@ class RelayMachine(RuleBasedStateMachine):
     @invariant()
     def no_more_is_kept_than_somebody_waits_for(self) -> None:
         waiting = sum(sent.is_open for sent in self.sent.values())
-        kept = [held for held in vars(self.relay).values() if isinstance(held, dict | set)]
+        kept = [held for held in vars(self.relay).values() if isinstance(held, dict | set | Owners)]
         assert max(map(len, kept)) == waiting
 
     def teardown(self) -> None:

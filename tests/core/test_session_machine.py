@@ -20,7 +20,7 @@ from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, ToCli
 from app.core.phases import Phase
 from app.core.session import Session
 from app.protocol import methods
-from app.protocol.faults import Exited, GatewayFault, Unavailable
+from app.protocol.faults import Cancelled, Exited, GatewayFault, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, payload
 from tests.core.books import Asked, Books, Owed, Stream
 
@@ -364,9 +364,10 @@ class SessionMachine(RuleBasedStateMachine):
 
     def settle(self, reply: Reply, stream: int) -> None:
         """One last word, for a request that is owed one, on its own stream and under its own id."""
-        nonce = read(reply.result if isinstance(reply, Result) else reply.error).get("n")
+        body = read(reply.result if isinstance(reply, Result) else reply.error)
+        nonce, is_cancelled = body.get("n"), body.get("code") == Cancelled.code
         able = [owed for owed in self.books.open() if owed.stream == stream and same(owed.id, reply.id)]
-        able = [owed for owed in able if nonce in {None, owed.ours}]
+        able = [owed for owed in able if nonce in {None, owed.ours} and owed.is_cancelled >= is_cancelled]
         assert able, (reply, stream)
         able[-1].is_settled = True
 

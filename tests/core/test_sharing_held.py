@@ -5,6 +5,7 @@ from itertools import count
 import pytest
 from msgspec import Raw
 
+from app.core.bounds import Bounds
 from app.core.parties import Changed, ToChild, ToLog, ToParty
 from app.core.sharing import Sharing
 from app.protocol import methods
@@ -110,6 +111,37 @@ def test_where_nobody_holds_the_child_nobody_is_asked(sharing: Sharing) -> None:
     sharing.submit(ANNA, Request(11, "tools/call"))
     assert refused(sharing.receive(question())) == ("q", -31001)
     assert sharing.submit(ANNA, Result("q", EMPTY)) == []
+
+
+def test_a_question_for_roots_waits_for_the_next_who_holds_the_child(sharing: Sharing) -> None:
+    asked = question("r", "roots/list")
+    assert sharing.receive(asked) == []
+    assert sharing.receive(asked) == []
+    assert sharing.hold(ANNA) == [ToParty(ANNA, asked)]
+    assert sharing.submit(ANNA, Result("r", EMPTY)) == [ToChild(Result("r", EMPTY))]
+    assert sharing.unhold(ANNA) == []
+    assert sharing.hold(BERT) == []
+
+
+def test_a_question_for_roots_that_is_taken_back_is_asked_of_nobody(sharing: Sharing) -> None:
+    sharing.receive(question("r", "roots/list"))
+    assert sharing.receive(methods.cancellation("r", "")) == []
+    assert sharing.hold(ANNA) == []
+
+
+def test_a_child_that_answers_nothing_until_it_knows_the_roots_is_told_that_it_will_not(sharing: Sharing) -> None:
+    sharing.receive(question("r", "roots/list"))
+    assert refused(sharing.doubt()) == ("r", -31001)
+    assert sharing.doubt() == []
+    assert sharing.hold(ANNA) == []
+
+
+def test_no_more_questions_for_roots_are_kept_than_may_be_open() -> None:
+    sharing = Sharing(count(100), "1.2", CAPABILITIES, bounds=Bounds(questions=1))
+    sharing.greet()
+    sharing.receive(Result(100, EMPTY))
+    assert sharing.receive(question(1, "roots/list")) == []
+    assert refused(sharing.receive(question(2, "roots/list"))) == (2, -31001)
 
 
 def test_a_question_that_the_child_takes_back_is_over(held: Sharing) -> None:

@@ -26,6 +26,7 @@ class HeldMachine(RuleBasedStateMachine):
         self.sharing.receive(Result(100, EMPTY))
         self.holder: int | None = None
         self.open: list[RequestId] = []
+        self.kept: list[RequestId] = []
         self.calls: dict[int, int] = {}
 
     def refused(self, outcomes: list[Outcome], idents: list[RequestId]) -> None:
@@ -43,11 +44,18 @@ class HeldMachine(RuleBasedStateMachine):
     @rule(party=PARTIES)
     def holds(self, party: int) -> None:
         outcomes = self.sharing.hold(party)
+        asked = len(outcomes) - len(self.kept)
+        assert outcomes[asked:] == [ToParty(party, Request(ident, "roots/list")) for ident in self.kept]
         if self.holder != party:
-            self.ended(outcomes)
+            self.ended(outcomes[:asked])
         else:
             assert outcomes == []
-        self.holder = party
+        self.holder, self.open, self.kept = party, [*self.open, *self.kept], []
+
+    @rule()
+    def doubts(self) -> None:
+        self.refused(self.sharing.doubt(), self.kept)
+        self.kept = []
 
     @rule(party=PARTIES)
     def lets_go(self, party: int) -> None:
@@ -87,8 +95,11 @@ class HeldMachine(RuleBasedStateMachine):
     def asks(self, ident: RequestId, method: str) -> None:
         question = Request(ident, method)
         outcomes = self.sharing.receive(question)
-        if method != "roots/list" or self.holder is None:
+        if method != "roots/list":
             self.refused(outcomes, [ident])
+        elif self.holder is None:
+            assert outcomes == []
+            self.kept += [] if ident in self.kept else [ident]
         elif ident in self.open:
             assert outcomes == []
         else:
@@ -110,6 +121,8 @@ class HeldMachine(RuleBasedStateMachine):
         assert self.sharing.receive(note) == ([ToParty(self.holder or 0, note)] if is_news else [])
         if is_news:
             self.open.remove(ident)
+        elif ident in self.kept:
+            self.kept.remove(ident)
 
     @rule()
     def logs(self) -> None:

@@ -39,8 +39,6 @@ ONCE = [
     b"Content-Type",
     b"Last-Event-ID",
     b"MCP-Protocol-Version",
-    b"Mcp-Method",
-    b"Mcp-Name",
     b"Mcp-Session-Id",
     b"Origin",
 ]
@@ -95,6 +93,10 @@ REFUSED_HEADS = {
     "CONNECT": (get(b"a:80", method=b"CONNECT"), 400, "target"),
     "asterisk target": (get(b"*", method=b"OPTIONS"), 400, "target"),
     "fragment": (get(b"/x#y"), 400, "target"),
+    "two spaces before the target": (get(b" /x"), 400, "bad_http"),
+    "many spaces before the target": (get(b" " * 200 + b"/x"), 400, "bad_http"),
+    "two spaces behind the target": (get(b"/x "), 400, "bad_http"),
+    "two spaces, and the line as it should be below": (get(b" /x", extra=b"X: GET /x HTTP/1.1\r\n"), 400, "bad_http"),
     "no target": (b"GET  HTTP/1.1\r\n" + HOST + b"\r\n", 400, "bad_http"),
     "target without slash": (get(b"x"), 400, "bad_http"),
     "target not ASCII": (get(b"/\xe9"), 400, "bad_http"),
@@ -250,6 +252,16 @@ def test_nothing_that_follows_a_refused_request_is_read(served: Served, row: str
     refusals = served.exchange(raw + get(b"/after") * 3)
     assert [refusal.error() for refusal in refusals] == [(status, reason)]
     assert served.app.started == []
+
+
+@pytest.mark.parametrize("between", [b"", b"\r\n"], ids=["close", "with an empty line"])
+@pytest.mark.parametrize("size", [10_000_000, 64, 7], ids=["whole", "in two pieces each", "in pieces"])
+def test_requests_behind_one_another_are_judged_alike(served: Served, size: int, between: bytes) -> None:
+    with served.connect() as client:
+        client.send_in_pieces(between.join([post(b"X: a\r\n"), get(b"/y"), post(), get(b" /z"), get(b"/x")]), size)
+        answers = [client.read() for _ in range(5)]
+    assert [answer and answer.status for answer in answers] == [200, 200, 200, 400, None]
+    assert served.app.served == ["/x", "/y", "/x"]
 
 
 def test_an_empty_coding_is_refused_by_whoever_sees_it_first(served: Served) -> None:

@@ -307,6 +307,24 @@ def test_who_was_handed_a_request_is_told_that_its_client_is_gone_although_anoth
     assert gone.wait(PATIENCE)
 
 
+def test_who_has_answered_is_not_kept_for_the_client_that_stays(
+    client: Client, app: Remembering, shared: Served
+) -> None:
+    class Answering:
+        def gone(self) -> None: ...
+
+    client.send(post(b"later"))
+    way = app.ways.get(timeout=PATIENCE)
+    answering = Answering()
+    kept = ref(answering)
+    way.watch(answering.gone)
+    del answering
+    assert kept() is not None
+    shared.on_loop(lambda: way.answer(200, (), b"answered"))
+    assert kept() is None
+    assert client.read() is not None
+
+
 def test_who_was_handed_a_request_may_answer_in_a_task_after_all(client: Client) -> None:
     assert said(client, post(b"task")) == b'{"task": "after all"}'
     assert said(client, post(b"again")) == b"again"

@@ -1,5 +1,6 @@
 """Clients of both eras on one URL: each request is judged by itself, and codes and statuses say what it lacks."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,6 +161,8 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, str], int, int]] = {
     "a method header in another case": (LIST, {"Mcp-Method": "Tools/List"}, 400, -32020),
     "no name header": (ECHO, {"Mcp-Name": ""}, 400, -32020),
     "another name header": (ECHO, {"Mcp-Name": "pid"}, 400, -32020),
+    "a method header that is not ASCII": (LIST, {"Mcp-Method": "tools/l\xefst"}, 400, -32020),
+    "a name header that is not ASCII": (ECHO, {"Mcp-Name": "\xe9cho"}, 400, -32020),
     "another uri": (READ, {"Mcp-Name": "test://2"}, 400, -32020),
     "a revision that there is not": (
         _with("protocolVersion", "2030-01-01"),
@@ -286,3 +289,22 @@ async def test_a_server_is_discovered_with_every_revision_that_is_served(gateway
     assert found["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
     assert found["_meta"][PREFIX + "serverInfo"]["name"] == ("stage" if server == "stage" else "stateless stage")
     assert (found["ttlMs"], found.get("cacheScope")) == ((0, "private") if server == "stage" else (5, None))
+
+
+TWICE = {
+    "a method": (LIST, "Mcp-Method", "tools/list"),
+    "a name": (ECHO, "Mcp-Name", "echo"),
+    "a name that says both": (StatelessClient(0).message(CALL, called("echo, echo"), "x"), "Mcp-Name", "echo"),
+}
+
+
+@pytest.mark.parametrize("kind", TWICE)
+@SERVERS
+@on_loop
+async def test_a_mirror_that_is_there_twice_is_no_mirror(gateway: Gateway, server: str, kind: str) -> None:
+    message, name, value = TWICE[kind]
+    client = StatelessClient(gateway, server)
+    fields = [*(client.headers(message) | {name: value}).items(), (name, value)]
+    reply = await request(gateway.port, "POST", client.path, fields, json.dumps(message).encode())
+    wrong = await error(reply, 400)
+    assert wrong["code"] == -32020

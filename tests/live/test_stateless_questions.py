@@ -140,6 +140,7 @@ def tampered(state: str) -> str:
 
 async def refused(reply: Reply) -> Any:
     """The body without the id."""
+    assert reply.status == 400
     body = await reply.json()
     assert body.pop("id") == "r"
     assert body["error"]["code"] == -32602
@@ -178,6 +179,17 @@ async def test_a_state_that_is_not_of_this_call_is_refused_alike_and_has_no_effe
     assert all(body == bodies[0] for body in bodies), bodies
     assert bodies[0]["error"]["data"].pop("server") == "stage"
     assert strange == bodies[0]
+
+
+@pytest.mark.parametrize("wrong", [None, "yes", 7, [], True])
+@on_loop
+async def test_answers_that_cannot_be_read_leave_the_state_as_it_was(gateway: Gateway, wrong: Any) -> None:
+    client = StatelessClient(gateway)
+    asks = await client.asked("interview", rounds=[["form"]])
+    params = {**called("interview", rounds=[["form"]]), "requestState": asks["requestState"]}
+    for responses in (wrong, dict.fromkeys(asks["inputRequests"], wrong)):
+        await refused(await client.ask(CALL, {**params, "inputResponses": responses}, ident="r"))
+    assert "accept" in said(await client.retry(asks, answers(asks), "interview", rounds=[["form"]]))
 
 
 @on_loop

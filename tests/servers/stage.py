@@ -240,7 +240,7 @@ annotated: list[str] = []
 def tools() -> list[dict]:
     """Those that were annotated have a header for their nonce."""
     nonce = {"type": "object", "properties": {"nonce": {"type": "string", "x-mcp-header": "Nonce"}}}
-    names = (*QUESTIONS, "echo", "sleep", "pid", "count")
+    names = dict.fromkeys((*QUESTIONS, "echo", "sleep", "pid", "count", *annotated))
     return [{"name": name, "inputSchema": nonce if name in annotated else {"type": "object"}} for name in names]
 
 
@@ -348,6 +348,9 @@ def after_greeting() -> None:
             ],
             daemon=True,
         ).start()
+    elif MODE == "asks":
+        asked = b'{"jsonrpc":"2.0","id":"q","method":"roots/list"}\n' * 1000
+        threading.Thread(target=lambda: [write(asked) for _ in range(int(N))], daemon=True).start()
     elif MODE == "garbage":
         write('🌤️ banner\n\nnpm warn deprecated\r\n\x1b[31mred\x1b[0m\n42\n{"level":"info"}\n\ufeff{}\n'.encode())
         write(

@@ -1,6 +1,6 @@
 """A stdio MCP server of 2026-07-28 that plays any part. Standard library only.
 
-python -I -S stateless_stage.py [--mode FAULT] [--n NUMBER] [--file PATH]
+python -I -S stateless_stage.py [--mode FAULT] [--n NUMBER] [--file PATH] [--discover WAY]
 
 With `--mode dual` its first request fixes the era of the process, and with `--mode told` the content of the file does.
 """
@@ -69,8 +69,8 @@ def interview(ident: object, params: dict) -> None:
     """Asks round after round; its state is all that it remembers."""
     args = params["arguments"]
     said = json.loads(params.get("requestState") or "[]")
-    if "inputResponses" in params:
-        said.append(params["inputResponses"])
+    if "requestState" in params:
+        said.append(params.get("inputResponses", {}))
     if len(said) == len(args["rounds"]):
         text(ident, {"nonce": args.get("nonce"), "said": said})
         return
@@ -219,7 +219,7 @@ def first_line() -> str:
 
 def other_era(line: str | None = None) -> None:
     """From here on this is a server of the handshake."""
-    sys.argv = ["stage.py"]
+    sys.argv = ["stage.py", "--discover", OPTIONS.get("--discover", "-32601")]
     stage = runpy.run_path(os.path.join(HERE, "stage.py"), run_name="stage")
     if line is not None:
         stage["handle"](line)

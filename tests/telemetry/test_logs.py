@@ -169,7 +169,7 @@ def test_lines_that_nobody_took_are_counted_where_they_would_have_been(kind: log
 
     free, stuck = threading.Event(), threading.Event()
     stream = Stuck()
-    logs.configure("info", kind, stream)
+    logs.configure("info", kind, stream, rate=1000)
     log = logging.getLogger("viaduct")
     log.info("first")
     assert stuck.wait(5)

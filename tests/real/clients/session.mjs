@@ -71,8 +71,9 @@ export class Session {
     return this.client.getProtocolEra?.() === 'modern'
   }
 
-  /** Calls the tool with log messages from this level on. */
+  /** Calls the tool with log messages from this level on, or without asking for any. */
   async callAt(level, tool) {
+    if (level === null) return this.call(tool)
     if (this.isStateless) return this.call({ ...tool, _meta: { [LOG_LEVEL]: level } })
     await this.client.setLoggingLevel(level)
     return this.call(tool)

@@ -66,8 +66,10 @@ class Session:
                 )
             )
 
-    async def call_at(self, level: str, tool: Json) -> Json:
-        """Calls the tool with log messages from this level on."""
+    async def call_at(self, level: str | None, tool: Json) -> Json:
+        """Calls the tool with log messages from this level on, or without asking for any."""
+        if level is None:
+            return await self.call(tool)
         if self.is_stateless:
             return await self.call(tool, meta={LOG_LEVEL: level})
         await self.client.set_logging_level(level)
