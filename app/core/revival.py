@@ -57,6 +57,8 @@ class Revival:
         self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
         self._initialize: Request | None = None
         self._greeting_id: RequestId | None = None
+        self._asked_id: RequestId = 0
+        """By which the session knows its own greeting; another one may have begun it."""
         self._greeted: Raw = Raw(b"{}")
         self._is_initialized = False
         self._is_closing = False
@@ -78,7 +80,9 @@ class Revival:
         return self.phase not in (Phase.NEW, Phase.GREETING) and not self._is_closing
 
     def submit(self, message: Message) -> list[Outcome]:
-        """The session has something for the child."""
+        """The session has something for the child. Another session may take over, and greets what was greeted alike."""
+        if isinstance(message, Request) and message.method == methods.INITIALIZE:
+            return self._greet(message)
         match self.phase:
             case Phase.NEW | Phase.GREETING | Phase.LIVE:
                 self._note(message)
@@ -117,10 +121,19 @@ class Revival:
 
     # What is kept.
 
+    def _greet(self, initialize: Request) -> list[Outcome]:
+        self._asked_id = initialize.id
+        match self.phase:
+            case Phase.NEW:
+                self.phase, self._initialize, self._greeting_id = Phase.GREETING, initialize, initialize.id
+                return [ToChild(initialize)]
+            case Phase.GREETING:
+                return []
+            case Phase.LIVE | Phase.BEREFT | Phase.REPLAYING:
+                return [ToSession(Result(initialize.id, self._greeted))]
+
     def _note(self, message: Message) -> None:
         match message:
-            case Request(method=methods.INITIALIZE):
-                self.phase, self._initialize, self._greeting_id = Phase.GREETING, message, message.id
             case Request(method=methods.SHUTDOWN):
                 self._is_closing = True
             case Request(method=method) if method in RECORDED:
@@ -167,9 +180,9 @@ class Revival:
         match reply:
             case Result() if is_first:
                 self.phase, self._greeted = Phase.LIVE, reply.result
-                return [ToSession(reply)]
+                return [ToSession(Result(self._asked_id, reply.result))]
             case Failure() if is_first:
-                return [ToSession(reply)]
+                return [ToSession(Failure(self._asked_id, reply.error))]
             case Result() if methods.greeted_version(reply.result) == methods.greeted_version(self._greeted):
                 return self._go_on()
             case Result():

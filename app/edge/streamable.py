@@ -78,11 +78,17 @@ class _InSession:
         self._stream = stream
         self._begins = begins
 
-    async def ready(self, _receive: Receive) -> None:
-        await self.response.ready()
+    async def ready(self, receive: Receive) -> None:
+        """Who waits for a server to start may lose patience, and come again."""
+        if self._begins:
+            await self.response.ready_or_gone(receive)
+        else:
+            await self.response.ready()
 
     def watch(self, way: Way) -> None:
         """Its session lives on, and so does the call (2025-11-25, basic/transports: "Sending Messages")."""
+        if self._begins:
+            way.watch(self.response.end)
 
     def head(self) -> tuple[int, tuple[tuple[bytes, bytes], ...]]:
         if self._begins and not self._live.is_over:
@@ -196,8 +202,8 @@ class _Post:
             if isinstance(message, list) and not live.revision.batches:
                 raise InvalidRequest(f"{live.revision.date} has no batches; send one message in each POST")
             return live
-        if is_initialize:
-            return self._gateway.open(self._upstream, owner)
+        if isinstance(message, Request) and is_initialize:
+            return self._gateway.begin(self._upstream, owner, message)
         return self._implicit(message, owner, named)
 
     def _implicit(self, message: Message | list[Message], owner: str, named: Revision | None) -> LiveSession:
@@ -230,7 +236,7 @@ async def _delete(incoming: Incoming) -> None:
     ident = _session_id(incoming)
     if ident is None:
         raise not_allowed(b"POST, OPTIONS", "a DELETE needs the Mcp-Session-Id of an open session")
-    incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key).close("deleted")
+    incoming.gateway.delete(incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key))
     await respond(incoming.send, 204, [*incoming.cors])
 
 

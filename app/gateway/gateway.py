@@ -12,6 +12,7 @@ from app.core.session import Session
 from app.core.supervision import ServerView
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
+from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.lasting import LastingSeat, Place
 from app.gateway.live import LiveSession, Transport
 from app.gateway.pool import Pool
@@ -22,7 +23,7 @@ from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
 from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
-from app.protocol.jsonrpc import Notification
+from app.protocol.jsonrpc import Notification, Request
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.upstreams.command import resolve
 from app.upstreams.sweep import sweep_forsaken
@@ -40,6 +41,9 @@ class Gateway:
         self.is_draining = False
         self._sessions: dict[str, LiveSession] = {}
         self._owned: dict[str, int] = {}
+        self._begun: dict[str, Begun] = {}
+        """Of the sessions that an `initialize` opened, by their ids."""
+        self._foundlings = Foundlings()
         self._implicit: dict[tuple[str, str], LiveSession] = {}
         self._shared: dict[str, CommonChild] = {}
         self._shared_before: set[str] = set()
@@ -65,6 +69,7 @@ class Gateway:
             self._sweep.cancel()
         for live in list(self._sessions.values()):
             live.close("shutdown")
+        self._foundlings.close()
         self.exchanges.close()
         for pool in self._pools.values():
             pool.close()
@@ -139,7 +144,42 @@ class Gateway:
         """
         self._admit(owner)
         self.supervisor.admit(upstream)
-        mint = self._mints[upstream.name] if upstream.isolation == "shared" else count(1)
+        return self._seated(upstream, owner, transport, None)[0]
+
+    def begin(self, upstream: UpstreamSettings, owner: str, initialize: Request) -> LiveSession:
+        """A new session for this `initialize`; it goes on with the start that one of the same words began in vain.
+
+        Raises:
+            ShuttingDown, Overloaded, Unavailable: and nothing was started.
+        """
+        wish = Wish(owner, upstream.name, bytes(initialize.params or b""))
+        seat = None if self.is_draining else self._foundlings.take(wish)
+        if seat is None:
+            self._admit(owner)
+            self.supervisor.admit(upstream)
+        live, seat = self._seated(upstream, owner, "streamable", seat)
+        begun = self._begun[live.ident] = Begun(wish, live, seat)
+        live.on_forsaken = partial(self._foundlings.leave, wish, begun)
+        return live
+
+    def delete(self, live: LiveSession) -> None:
+        """Its client does not want it any more; a start that is on its way may be what it wants next."""
+        begun = self._begun.get(live.ident)
+        if begun is None or not begun.seat.is_worth_keeping or self.is_draining:
+            live.close("deleted")
+            return
+        live.vacate("deleted")
+        self._own(live.owner)
+        seconds = self.upstreams[live.upstream].deadlines.start + self.settings.sessions.confirm_seconds
+        foundling = Foundling(begun.seat, seconds, partial(self._found, begun.wish))
+        self._foundlings.leave(begun.wish, foundling)
+
+    def _seated(
+        self, upstream: UpstreamSettings, owner: str, transport: Transport, seat: LastingSeat | None
+    ) -> tuple[LiveSession, LastingSeat]:
+        """In a seat that somebody left, or in a new one."""
+        mint: Iterator[int] = self._mints[upstream.name] if upstream.isolation == "shared" else count(1)
+        mint = mint if seat is None else seat.mint
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         live = LiveSession(
             secrets.token_urlsafe(32),
@@ -153,10 +193,14 @@ class Gateway:
             on_end=self._ended,
         )
         self._sessions[live.ident] = live
-        self._owned[owner] = self._owned.get(owner, 0) + 1
-        live.seat = LastingSeat(upstream, mint, self.supervisor, partial(self._take_place, upstream, mint), live)
+        self._own(owner)
+        if seat is None:
+            seat = LastingSeat(upstream, mint, self.supervisor, partial(self._take_place, upstream, mint), live)
+        else:
+            seat.move(live)
+        live.seat = seat
         log.info("session opened", extra={"server": upstream.name})
-        return live
+        return live, seat
 
     def find(self, ident: str, upstream: str, owner: str, transport: Transport = "streamable") -> LiveSession:
         """The session of that id, if it is the owner's, at that server and of that transport.
@@ -235,11 +279,25 @@ class Gateway:
     def _ended(self, live: LiveSession) -> None:
         if self._sessions.pop(live.ident, None) is None:
             return
-        self._owned[live.owner] -= 1
-        if not self._owned[live.owner]:
-            del self._owned[live.owner]
+        self._disown(live.owner)
+        live.on_forsaken = None
+        begun = self._begun.pop(live.ident, None)
+        if begun is not None:
+            self._foundlings.forget(begun.wish, begun)
         if self._implicit.get((live.owner, live.upstream)) is live:
             del self._implicit[live.owner, live.upstream]
+
+    def _found(self, wish: Wish, foundling: Foundling) -> None:
+        self._foundlings.forget(wish, foundling)
+        self._disown(wish.owner)
+
+    def _own(self, owner: str) -> None:
+        self._owned[owner] = self._owned.get(owner, 0) + 1
+
+    def _disown(self, owner: str) -> None:
+        self._owned[owner] -= 1
+        if not self._owned[owner]:
+            del self._owned[owner]
 
     # Time.
 
@@ -251,7 +309,9 @@ class Gateway:
     def _end_unused(self) -> None:
         limits, now = self.settings.sessions, asyncio.get_running_loop().time()
         for live in list(self._sessions.values()):
-            if not live.is_confirmed and now - live.opened_at > limits.confirm_seconds:
+            if not live.is_confirmed and live.is_busy:
+                live.opened_at = now  # Its server is still starting, or waits for its turn to.
+            elif not live.is_confirmed and now - live.opened_at > limits.confirm_seconds:
                 live.close("unconfirmed")
             elif now - live.used_at > limits.idle_seconds and not live.is_live:
                 live.close("idle")

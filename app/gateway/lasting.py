@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from app.core.parties import ToChild
@@ -10,7 +10,6 @@ from app.core.probing import ToSession
 from app.core.restarts import Restarts
 from app.core.revival import RECORDED, Outcome, Phase, Revival, Unlike
 from app.gateway.inorder import InOrder
-from app.gateway.live import LiveSession
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.protocol import methods
@@ -35,6 +34,23 @@ class Place(Protocol):
 
     def leave(self) -> None: ...
 
+    @property
+    def is_started(self) -> bool:
+        """Whether there is a process."""
+
+
+class Holder(Protocol):
+    """Who has the seat: a session."""
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    def deliver(self, message: Message, about: RequestId | None = None) -> None: ...
+
+    def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool], /) -> None: ...
+
+    def lost(self, fault: GatewayFault, reason: str, /) -> None: ...
+
 
 class TakePlace(Protocol):
     def __call__(self, seat: "LastingSeat", *, again: bool) -> Place: ...
@@ -49,12 +65,13 @@ class LastingSeat:
         mint: Iterator[int],
         supervisor: Supervisor,
         take_place: "TakePlace",
-        live: LiveSession,
+        live: Holder,
     ) -> None:
         self._upstream = upstream
         self._supervisor = supervisor
         self._take_place = take_place
         self._live = live
+        self.mint = mint
         self._revival = Revival(mint, upstream.bounds)
         self._restarts = Restarts(supervisor.settings.restarts)
         self._loop = asyncio.get_running_loop()
@@ -64,6 +81,16 @@ class LastingSeat:
         self._place: Place | None = take_place(self, again=False)
 
     # The session.
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether it would be a pity to begin this start anew."""
+        is_on_its_way = self._revival.phase is Phase.GREETING and self._place is not None and self._place.is_started
+        return is_on_its_way and self._upstream.isolation == "session"
+
+    def move(self, holder: Holder) -> None:
+        """It is somebody else's now."""
+        self._live = holder
 
     def submit(self, message: Message) -> None:
         place = self._place

@@ -65,6 +65,8 @@ class LiveSession:
         """By which it was opened, and by no other it is reached: elsewhere nobody would hear its answers."""
         self.seat: Seat
         self.is_confirmed = False
+        self.on_forsaken: Callable[[], object] | None = None
+        """Told when its client has gone before it heard the answer to its `initialize`."""
         self.on_quiet: Callable[[], object] | None = None
         """Told whenever no call is in flight any more."""
         self._core = core
@@ -188,6 +190,14 @@ class LiveSession:
         if stream is not None and stream.detach(outlet):
             self.used_at = self._loop.time()
             self._core.outlets.unlisten(ident)
+            if ident == _FIRST and self.on_forsaken is not None and not self.is_confirmed:
+                log.info("client left before its session was open", extra={"server": self.upstream})
+                self.on_forsaken()
+
+    def vacate(self, reason: str) -> None:
+        """The session ends, and its seat, with what its server was told, goes on without it."""
+        self.seat = _NOWHERE
+        self.close(reason)
 
     def close(self, reason: str) -> None:
         """End the session: what it owes gets its last word, its streams end, its server is let go."""
@@ -300,6 +310,10 @@ class LiveSession:
         if not self._log.holds(ident, number):
             raise InvalidRequest("Last-Event-ID is no event of this session", reason="unknown_event")
         return ident, number
+
+
+_FIRST: StreamId = 1
+"""The stream of what opened the session: over Streamable HTTP, of its `initialize`."""
 
 
 class _Nowhere:

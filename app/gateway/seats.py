@@ -73,6 +73,10 @@ class OwnChild:
         else:
             self._link.write(message)
 
+    @property
+    def is_started(self) -> bool:
+        return self._link.is_started
+
     def withdraw(self, ident: int) -> bool:
         return self._link.withdraw(ident) if self._talk is None else self._talk.withdraw(ident, self._link.withdraw)
 
@@ -157,6 +161,10 @@ class Share:
             self._child.submit(self._party, message)
         else:
             self._talk.submit(message)
+
+    @property
+    def is_started(self) -> bool:
+        return self._child.is_ready
 
     def withdraw(self, ident: int) -> bool:
         if self._talk is not None:

@@ -40,6 +40,7 @@ F04 a crash between initialize and initialized
     chaos/revival a_crash_between_initialize_and_initialized_costs_nothing
     chaos/children a_crash_at_the_end_of_each_handshake_ends_the_session_in_the_end
 F05 a crash with calls in flight
+    chaos/revival a_session_outlives_its_child_and_the_next_call_is_served_by_another
     chaos/children a_crash_fails_every_call_in_flight_at_once_and_ends_the_session
 F06 a crash right after an answer
     chaos/children the_last_line_of_a_crashing_server_is_never_lost
@@ -80,6 +81,10 @@ F25 a server that ignores SIGTERM
     chaos/children whoever_will_not_go_is_made_to_step_by_step
 F26 a halted process
     chaos/children a_stopped_process_is_found_out_by_its_silence
+F28 a crash loop
+    chaos/supervision a_server_that_always_ends_backs_off_and_then_is_refused_at_once_and_the_others_serve
+    chaos/supervision after_the_cool_down_one_start_is_tried_and_the_server_heals
+    chaos/supervision who_crashes_its_own_child_does_not_shut_the_server_for_others
 F33 a client that vanishes in mid-call
     chaos/streams a_call_goes_on_although_its_client_has_gone_and_its_answer_can_be_fetched
     chaos/streams a_client_that_leaves_before_a_quick_answer_disturbs_nobody
@@ -176,6 +181,8 @@ R08 clients of one child are mixed up
     chaos/sessions twenty_clients_of_one_shared_child_each_get_their_own
 R09 state is lost between calls
     chaos/children state_stays_within_a_session_and_one_child_serves_it
+R11 a child that was started early is used before its handshake
+    chaos/warm a_session_takes_a_child_that_was_told_nothing_yet_and_another_is_started
 R12 a child for each request without a session
     chaos/overload aborted_requests_without_a_session_leave_one_child_at_most
 R13 only the shell is killed
@@ -192,10 +199,13 @@ R18 more children than sessions
     chaos/overload a_principal_gets_as_many_sessions_as_it_may_have_and_no_child_more
     live/shared sessions_share_one_child_and_every_answer_finds_its_way
 R20 a child is dead and its session answers errors for ever
+    chaos/revival a_session_outlives_its_child_and_the_next_call_is_served_by_another
+    chaos/revival who_crashes_its_child_again_and_again_loses_its_session_and_nobody_else_does
     chaos/children a_crash_in_mid_call_is_told_and_a_new_session_starts_anew
 R21 a crash before the first answer is waited for
     chaos/children a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words
 R22 one bad server stops all
+    chaos/supervision a_server_that_always_ends_backs_off_and_then_is_refused_at_once_and_the_others_serve
     chaos/children a_server_that_cannot_be_started_says_why_and_the_others_serve
 R23 the gateway outlives its launcher
     cli/serving it_ends_with_its_launcher_where_that_was_asked_for
@@ -204,6 +214,9 @@ R24 it will not stop
 R26 cancelling a call kills the server
     live/protocol cancelling_reaches_the_server_under_its_own_id_and_leaves_it_alive
 R27 a slow start is begun anew with every try
+    chaos/abandoned who_comes_again_and_again_waits_for_one_start
+    chaos/abandoned a_start_that_is_over_by_then_waits_for_its_client
+    chaos/abandoned nobody_else_takes_it_over
     chaos/children a_slow_start_goes_on_although_its_client_has_gone_and_keeps_the_connection_warm
 R28 an installer asks and waits
     chaos/children a_server_that_does_not_get_ready_in_time_is_given_up_and_its_last_words_are_told

@@ -150,7 +150,8 @@ def test_sixty_servers_that_start_slowly_all_become_ready_a_few_at_a_time(tmp_pa
 
 
 def test_who_does_not_want_its_turn_any_more_leaves_it_to_the_next(tmp_path: Path) -> None:
-    servers = {"slow": entry("--mode", "slow_start", "--n", "60", **BRISK), "calm": entry(**BRISK)}
+    """The first has a child already, and its start goes on as long as it may."""
+    servers = {"slow": entry("--mode", "slow_start", "--n", "60", **BRISK, startTimeout=1.5), "calm": entry(**BRISK)}
     with serving(config(servers, starts=1), tmp_path) as gateway:
 
         @on_loop

@@ -184,3 +184,25 @@ def test_what_the_child_says_for_itself_passes_at_any_time(revival: Revival) -> 
     revival.lost()
     revival.revive()
     assert revival.receive(note) == [ToSession(note)]
+
+
+def test_who_takes_over_before_the_answer_gets_it_under_its_own_id() -> None:
+    taken = Revival(count(100))
+    taken.submit(INITIALIZE)
+    assert taken.submit(Request(7, "initialize", GREETING)) == []
+    assert taken.receive(Result(1, OFFERS)) == [ToSession(Result(7, OFFERS))]
+
+
+def test_who_takes_over_after_the_answer_gets_it_at_once() -> None:
+    taken = Revival(count(100))
+    taken.submit(INITIALIZE)
+    taken.receive(Result(1, OFFERS))
+    assert taken.submit(Request(7, "initialize", GREETING)) == [ToSession(Result(7, OFFERS))]
+    assert taken.submit(INITIALIZED) == [ToChild(INITIALIZED)]
+
+
+def test_a_refusal_too_is_told_to_who_took_over() -> None:
+    taken = Revival(count(100))
+    taken.submit(INITIALIZE)
+    taken.submit(Request(7, "initialize", GREETING))
+    assert taken.receive(Failure(1, raw("{}"))) == [ToSession(Failure(7, raw("{}")))]
