@@ -29,8 +29,9 @@ def _reachable(listen: Listen) -> str:
 
 def _server(base: str, name: str, server: Server) -> list[str]:
     children = "one child for all sessions" if server.isolation == "shared" else "a child for each session"
+    when = f"{server.warm} kept warm" if server.warm else "started when it is first needed"
     return [
-        f"  {name}: {children}, started when it is first needed",
+        f"  {name}: {children}, {when}",
         f"    Streamable HTTP  {base}/servers/{name}/mcp",
         f"    HTTP+SSE         {base}/servers/{name}/sse",
     ]

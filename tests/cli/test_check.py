@@ -100,6 +100,7 @@ def test_each_failure_has_its_cause_and_the_others_are_checked_all_the_same(tmp_
         "dying": False, "silent": False, "missing": False, "paged": True
     }  # fmt: skip
     assert (reports["dying"]["reason"], reports["dying"]["stderr"]) == ("exited_before_ready", ["no key found"])
+    assert (reports["dying"]["exit_code"], reports["dying"]["signal"]) == (3, None)
     assert "exit code 3" in reports["dying"]["error"]
     assert (reports["silent"]["reason"], reports["silent"]["stderr"]) == ("start_timed_out", ["still thinking"])
     assert reports["missing"]["reason"] == "command_not_found"
