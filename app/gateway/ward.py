@@ -85,6 +85,7 @@ class Ward:
         self._number = post.supervision.wanted(post.now)
         self._counts = True
         self._was_warm = False
+        self._is_spawning = False
         self._turn: Turn | None = None
         self._is_unwanted = asyncio.Event()
         post.wards[self._number] = self
@@ -116,7 +117,7 @@ class Ward:
             Unavailable: it could not be started.
         """
         child = await self._spawn(listener, for_later=True)
-        if child is not None:
+        if child is not None and not self._is_unwanted.is_set():
             self._supervision.warmed(self._number)
             self._post.loop.call_later(self._post.start_seconds, self._give_back)
         return child
@@ -153,7 +154,7 @@ class Ward:
         self.is_busy = _is_not
         self._supervision.stopping(self._number)
         self._give_back()
-        if self.child is None:
+        if self.child is None and not self._is_spawning:
             self._gone()
 
     async def stop(self, child: Child) -> None:
@@ -193,8 +194,13 @@ class Ward:
         if not await self._turn.came or self._is_unwanted.is_set():
             return None
         upstream = self._post.upstream
-        child = await children.start(upstream.name, upstream.command, upstream.limits, listener)
-        self.child = child
+        self._is_spawning = True
+        try:
+            child = self.child = await children.start(upstream.name, upstream.command, upstream.limits, listener)
+        finally:
+            self._is_spawning = False
+            if self.child is None and self._is_unwanted.is_set():
+                self._gone()
         self._supervision.started(self._number, child.pid, self._post.now)
         log.info("child started", extra={"server": upstream.name, "pid": child.pid})
         return child
