@@ -13,7 +13,7 @@ from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import Effect, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Exchange
 from app.core.questions import Questions, asked, elicits, key_of, undeclared
-from app.protocol import methods, stateless
+from app.protocol import errors, methods, stateless
 from app.protocol.faults import BadParams, GatewayFault, MissingCapability, SpokeNonsense, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, payload
 from app.protocol.stateless import Envelope, Question
@@ -47,7 +47,7 @@ class Interview(Exchange):
         self._hints = hints if hints and request.method in stateless.CACHEABLE else _NO_HINTS
         self._questions = Questions()
         self._round = 0
-        self._first_at = self._ask_at = self._park_until = FOREVER
+        self._first_at = self._ask_at = self._send_at = self._park_until = FOREVER
         self._early: Reply | None = None
         """What the call was answered with while it was parked."""
         self._is_talkative = False
@@ -58,10 +58,23 @@ class Interview(Exchange):
         return self._park_until < FOREVER
 
     @property
+    def _is_sent(self) -> bool:
+        """Whether the server got the request; not while it waits for an answer that it asked for before."""
+        return self._ident != 0
+
+    @property
     def is_owed(self) -> bool:
         return self._is_talkative or self._is_running
 
     # The client.
+
+    def begin(self, stream: StreamId, now: float, *, can_stream: bool) -> list[Effect]:
+        """What the server has been waiting to ask goes first: the client's roots may decide what the call does."""
+        if not self._questions:
+            return super().begin(stream, now, can_stream=can_stream)
+        self._wait_on(stream, now, can_stream=can_stream)
+        self._ask_soon(now)
+        return []
 
     def resume(self, retry: Request, round_: int, stream: StreamId, now: float, *, can_stream: bool) -> list[Effect]:
         """A retry of the request that `round_` of questions was sent to. It is a request of its own: of what it
@@ -82,9 +95,15 @@ class Interview(Exchange):
         if self._early is not None:
             return self._settled(self._early)
         refused = self._questions.refuse(retry.method, carried.capabilities)
+        told: list[Effect] = [*map(ToUpstream, replies), *map(ToUpstream, refused)]
         if self._questions:
             self._ask_soon(now)
-        return [*self._leveled(carried.log_level), *map(ToUpstream, replies), *map(ToUpstream, refused)]
+        if self._is_sent:
+            return [*self._leveled(carried.log_level), *told]
+        self._level = carried.log_level
+        if not self._questions:
+            self._send_soon(now)
+        return told
 
     def gone(self, stream: StreamId) -> list[Effect]:
         if self.is_over or stream != self._stream:
@@ -129,7 +148,7 @@ class Interview(Exchange):
 
     def _asked(self, question: Request, now: float) -> list[Effect]:
         refusal = undeclared(question, self._request.method, self._capabilities)
-        if not self._is_running:
+        if self._is_sent and not self._is_running:
             self._is_talkative = True
             refusal = Unavailable("the call is over", reason="client_unreachable")
         if refusal is not None:
@@ -152,10 +171,11 @@ class Interview(Exchange):
 
     def _withdrawn(self, theirs: RequestId | None) -> list[Effect]:
         self._questions.withdraw(theirs)
-        if not self._questions:
-            self._first_at = self._ask_at = FOREVER
-            self._set_due()
-        return []
+        if self._questions:
+            return []
+        self._first_at = self._ask_at = FOREVER
+        self._set_due()
+        return [] if self._is_sent or self.is_parked or self.is_over else self._send()
 
     def _replied(self, reply: Reply) -> list[Effect]:
         self._is_talkative = is_talkative = bool(self._questions)
@@ -171,8 +191,10 @@ class Interview(Exchange):
         match reply:
             case Result():
                 return self._completed(reply.result)
-            case Failure():
+            case Failure() if errors.is_error(reply.error):
                 return self._failed(reply.error)
+            case Failure():
+                return self._refuse(SpokeNonsense("the server's error is none", executed="unknown"))
 
     def _completed(self, result: Raw) -> list[Effect]:
         try:
@@ -185,20 +207,20 @@ class Interview(Exchange):
         """Codes that this revision does not know any more (basic: "Error Codes")."""
         match methods.error_code(error):
             case code if code == _NOT_FOUND:
-                error = methods.with_code(error, BadParams.code)
+                error = errors.with_code(error, BadParams.code)
             case code if code == _URL_NEEDED:
                 return self._url_needed(error)
             case BadParams.code if self._request.method not in methods.OF_HANDSHAKE:
-                error = methods.as_unknown_method(error)
+                error = errors.as_unknown_method(error)
             case _:
                 pass
         return self._answer(Failure(self._request.id, error))
 
     def _url_needed(self, error: Raw) -> list[Effect]:
         """The call is over; the client visits the pages and sends it again (2025-11-25, client/elicitation)."""
-        pages = [params for params in methods.elicitations(error) if methods.elicitation_mode(params) == "url"]
+        pages = [params for params in errors.elicitations(error) if methods.elicitation_mode(params) == "url"]
         if not pages or self._request.method not in stateless.ASKING:
-            return self._answer(Failure(self._request.id, methods.with_code(error, _INTERNAL)))
+            return self._answer(Failure(self._request.id, errors.with_code(error, _INTERNAL)))
         if not elicits("url", self._capabilities):
             fault = MissingCapability("the server needs an elicitation by URL", {"elicitation": {"url": {}}})
             fault.executed = "unknown"
@@ -216,6 +238,10 @@ class Interview(Exchange):
             return [*told, *self._end("abandoned")]
         if self._ask_at <= now and not self.is_over:
             return self._park(now)
+        if self._send_at <= now and not self.is_over:
+            self._send_at = FOREVER
+            self._set_due()
+            return self._send()
         return super().tick(now, withdraw)
 
     def _park(self, now: float) -> list[Effect]:
@@ -227,17 +253,23 @@ class Interview(Exchange):
         body = stateless.input_required(self._questions.show(), self._seal(self._round))
         return [] if stream is None else [ToClient(stream, Result(self._request.id, body)), EndStream(stream)]
 
+    def _send_soon(self, now: float) -> None:
+        """The server has a moment to take in what it asked for, and to ask more, before it gets the call."""
+        self._send_at = now + self._deadlines.ask_after
+        self._set_due()
+
     def _ask_soon(self, now: float) -> None:
         """When no further question has come for a moment, and not later than a few moments after the first, nor than
         the call would time out: a server that asks is at work."""
         limits = self._deadlines
+        self._send_at = FOREVER
         self._first_at = min(self._first_at, now)
         last_at = min(self._first_at + limits.ask_within, self._quiet_at, self._max_at)
         self._ask_at = min(now + limits.ask_after, last_at)
         self._set_due()
 
     def _set_due(self) -> None:
-        self.due = min(self._begin_at, self._quiet_at, self._max_at, self._ask_at, self._park_until)
+        self.due = min(self._begin_at, self._quiet_at, self._max_at, self._ask_at, self._send_at, self._park_until)
 
     def _lapse(self, why: str) -> list[Effect]:
         if not self._questions:
@@ -246,6 +278,6 @@ class Interview(Exchange):
         return [ToUpstream(lapsed) for lapsed in self._questions.lapse(fault)]
 
     def _end(self, reason: str) -> list[Effect]:
-        self._first_at = self._ask_at = self._park_until = FOREVER
+        self._first_at = self._ask_at = self._send_at = self._park_until = FOREVER
         self._early = None
         return super()._end(reason)

@@ -2,9 +2,10 @@
 
 from app.edge.asgi import JSON, Headers
 from app.protocol import faults
+from app.protocol.errors import fault_reason
 from app.protocol.faults import GatewayFault
 from app.protocol.jsonrpc import Failure, Reply, encode, failure
-from app.protocol.methods import error_code, fault_reason
+from app.protocol.methods import error_code
 
 _STATUS: dict[type[GatewayFault], int] = {
     faults.Malformed: 400,

@@ -18,11 +18,12 @@ class Alarm:
     disarm it again costs more than to be woken in vain now and then.
     """
 
-    __slots__ = ("_at", "_loop", "_ring", "_timer")
+    __slots__ = ("_at", "_loop", "_ring", "_timer", "now")
 
     def __init__(self, ring: Callable[[float], float]) -> None:
         self._ring = WeakMethod(ring) if isinstance(ring, MethodType) else lambda: ring
         self._loop = asyncio.get_running_loop()
+        self.now: Callable[[], float] = self._loop.time
         self._timer: asyncio.TimerHandle | None = None
         self._at = FOREVER
 
@@ -45,7 +46,7 @@ class Alarm:
         ring = self._ring()
         if ring is None:
             return
-        now = self._loop.time()
+        now = self.now()
         due = now + _AGAIN_SECONDS
         try:
             due = ring(now)

@@ -117,10 +117,20 @@ class CommonChild:
         if self.machine is not None:
             self._perform(self.machine.submit(party, message))
 
-    def hold(self, party: Party) -> None:
-        """Until it leaves, what the child says that names no call is the party's."""
-        if self.machine is not None:
-            self._perform(self.machine.hold(party))
+    def hold(self, party: Party) -> list[Message]:
+        """Until it leaves, what the child says that names no call is the party's; first of all, what is returned.
+
+        That is not delivered in its turn: the party must have heard it before it says anything itself.
+        """
+        if self.machine is None:
+            return []
+        waiting: list[Message] = []
+        for outcome in self.machine.hold(party):
+            if isinstance(outcome, ToParty) and outcome.party == party:
+                waiting.append(outcome.message)
+            else:
+                self._perform([outcome])
+        return waiting
 
     def withdraw(self, ident: int) -> bool:
         return self.machine is not None and self.machine.withdraw(ident, self._link.withdraw)

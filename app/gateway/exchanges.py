@@ -79,7 +79,7 @@ class Exchanges:
         pool = self._pool_of(upstream.name)
         if self._alarm is None:
             self._alarm = Alarm(self._tick)
-        live = LiveExchange(asked, self._seal, self._alarm.by, self._ended)
+        live = LiveExchange(asked, self._alarm.now, self._seal, self._alarm.by, self._ended)
         self._all.add(live)
         is_leased = False
         try:

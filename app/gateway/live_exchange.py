@@ -1,6 +1,5 @@
 """One stateless request performed: from its lease of a child to its last word."""
 
-import asyncio
 from collections.abc import Callable
 from copy import copy
 from itertools import count
@@ -62,6 +61,7 @@ class LiveExchange:
     def __init__(
         self,
         asked: Asked,
+        now: Callable[[], float],
         seal: Callable[["LiveExchange", int], str],
         watch: Callable[[float], None],
         on_end: Callable[["LiveExchange"], None],
@@ -77,7 +77,7 @@ class LiveExchange:
         self._seal = seal
         self._watch = watch
         self._on_end = on_end
-        self._loop = asyncio.get_running_loop()
+        self._now = now
         self._sole: StreamId = 0
         self._stream: Stream | None = None
         self._can_stream = False
@@ -116,7 +116,7 @@ class LiveExchange:
         if core is None:
             asked, upstream = self.asked, self.asked.upstream
             core = self._core = Waiting(asked.request, upstream.deadlines, count(1), server=upstream.name)
-            self._perform(core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
+            self._perform(core.begin(self._sole, self._now(), can_stream=self._can_stream))
         return core
 
     def judge(self, retry: Admitted, headers: dict[bytes, bytes]) -> None:
@@ -137,7 +137,7 @@ class LiveExchange:
         if not isinstance(self._core, Interview):
             raise state_unknown(self.asked.upstream.name)
         ident = self._sole + 1
-        effects = self._core.resume(retry, round_, ident, self._loop.time(), can_stream=takes_stream)
+        effects = self._core.resume(retry, round_, ident, self._now(), can_stream=takes_stream)
         self.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
         self._perform(effects)
         return ident
@@ -199,14 +199,15 @@ class LiveExchange:
         if asked.has_foreign_state and not child.is_modern:
             self._perform(self.current().lost(state_unknown(asked.upstream.name)))
             return
-        if self._is_alone:
-            child.hold(self._party)
         greeted = None if child.is_modern else child.greeted
         if asked.request.method == stateless.DISCOVER and greeted is not None:
             self._perform(self.current().settle(discovery.introduced_as(greeted, SERVED, asked.upstream.hints)))
             return
         self._core = core = self._of_its_kind(child)
-        self._perform(core.begin(self._sole, self._loop.time(), can_stream=self._can_stream))
+        waiting = child.hold(self._party) if self._is_alone else ()
+        for question in waiting:
+            self._perform(core.deliver(question, self._now()))
+        self._perform(core.begin(self._sole, self._now(), can_stream=self._can_stream))
         if isinstance(core, Listening) and greeted is not None:
             self._perform(core.ready(greeted))
 
@@ -237,7 +238,7 @@ class LiveExchange:
 
     def deliver(self, message: Message) -> None:
         core = self._core or self.current()
-        self._perform(core.deliver(message, self._loop.time()))
+        self._perform(core.deliver(message, self._now()))
 
     def lost(self, fault: GatewayFault) -> None:
         """Others may hear of the same fault; of a request that still waited, nothing was executed."""

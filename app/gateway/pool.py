@@ -20,6 +20,7 @@ from app.gateway.supervisor import Supervisor
 from app.protocol import methods, stateless
 from app.protocol.faults import Overloaded
 from app.protocol.jsonrpc import Notification
+from app.protocol.stateless import Envelope
 
 Changed = Callable[[Notification], None]
 
@@ -90,7 +91,7 @@ class Pool:
         group = self._earlier(asked.owner) if as_modern else None
         if group is None:
             self._make_room(asked.owner)
-            group = _Group(self, asked)
+            group = _Group(self, asked.owner, asked.carried)
         self._groups[asked.owner, told] = group
         return group
 
@@ -110,15 +111,15 @@ class Pool:
             sentence = "too many requests at once that declare other capabilities than one another"
             raise Overloaded(sentence, reason="pool.capabilitySets", retry_after=1.0)
 
-    def start(self, asked: Asked, on_lost: Callable[[], None], on_changed: Changed) -> CommonChild:
+    def start(self, carried: Envelope, on_lost: Callable[[], None], on_changed: Changed) -> CommonChild:
         return CommonChild(
             self.upstream,
             self._supervisor,
             self._version,
             self._eras,
             modern_client=True,
-            capabilities=asked.carried.capabilities,
-            client_info=asked.carried.client_info,
+            capabilities=carried.capabilities,
+            client_info=carried.client_info,
             on_lost=on_lost,
             on_changed=on_changed,
         )
@@ -158,10 +159,11 @@ def _need(asked: Asked, *, as_modern: bool) -> Need:
 class _Group:
     """The alike children of one principal."""
 
-    def __init__(self, pool: Pool, asked: Asked) -> None:
+    def __init__(self, pool: Pool, owner: str, carried: Envelope) -> None:
         self.schemas = Schemas()
         self._pool = pool
-        self._asked = asked
+        self._owner = owner
+        self._carried = carried
         settings = pool.settings
         self._leases = Leases(settings.children_max, settings.idle_seconds)
         self._children: dict[ChildNumber, CommonChild] = {}
@@ -184,7 +186,7 @@ class _Group:
 
     def release(self, ticket: Ticket, *, is_clean: bool) -> None:
         lease, now = self._held.pop(ticket), self._loop.time()
-        self._pool.released(self._asked.owner)
+        self._pool.released(self._owner)
         tainted = lease.number if lease.need is Need.ALONE and not is_clean else None
         grants = [] if tainted is None else self._retire(tainted)
         grants += self._leases.release(ticket, now)
@@ -218,9 +220,9 @@ class _Group:
             number = grant.child
             self.schemas.forget()  # Its tools may be others than those of a child before it.
             self._children[number] = self._pool.start(
-                self._asked,
+                self._carried,
                 lambda: self._lost(number),
-                lambda news: self._pool.changed(self._asked.owner, news),
+                lambda news: self._pool.changed(self._owner, news),
             )
         lease = self._held[grant.ticket]
         lease.number = grant.child

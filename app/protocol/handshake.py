@@ -3,7 +3,7 @@
 from msgspec import DecodeError, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder
 
-from app.protocol import methods, stateless
+from app.protocol import errors, methods, stateless
 from app.protocol.jsonrpc import Request, payload
 
 _NOT_FOUND = -32002
@@ -58,7 +58,7 @@ def known_error(request: Request, error: Raw) -> Raw:
     if request.method != "resources/read" or methods.error_code(error) != _BAD_PARAMS:
         return error
     uri = _misplaced_uri(error)
-    return methods.with_code(error, _NOT_FOUND) if uri and uri == methods.resource_uri(request.params) else error
+    return errors.with_code(error, _NOT_FOUND) if uri and uri == methods.resource_uri(request.params) else error
 
 
 def _listed(result: Raw) -> Raw:

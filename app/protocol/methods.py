@@ -65,8 +65,6 @@ NEEDED_CAPABILITY = {
 }
 """What a client must have declared before a server may ask it."""
 
-_METHOD_NOT_FOUND = -32601
-
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 """Most detailed first (2025-11-25, server/utilities/logging: "Log Levels")."""
 
@@ -124,19 +122,6 @@ class _Page(Struct):
     cursor: str | None = field(default=None, name="nextCursor")
 
 
-class _Untold(Struct):
-    message: str = ""
-
-
-class _FaultData(Struct):
-    source: str = ""
-    reason: str = ""
-
-
-class _Fault(Struct):
-    data: _FaultData = field(default_factory=_FaultData)
-
-
 class _Mode(Struct):
     mode: str = "form"
 
@@ -149,14 +134,6 @@ class _Form(Struct):
     schema: _Schema = field(default_factory=_Schema, name="requestedSchema")
 
 
-class _Elicitations(Struct):
-    elicitations: list[Raw] = field(default_factory=list)
-
-
-class _UrlError(Struct):
-    data: _Elicitations = field(default_factory=_Elicitations)
-
-
 _with_meta = Decoder(_WithMeta)
 _greetings = Decoder(Greeting)
 _greeted = Decoder(_Greeted)
@@ -165,13 +142,10 @@ _progress = Decoder(_Progress)
 _resources = Decoder(_Resource)
 _levels = Decoder(_Level)
 _codes = Decoder(_Code)
-_untold = Decoder(_Untold)
-_faults = Decoder(_Fault)
 _modes = Decoder(_Mode)
 _forms = Decoder(_Form)
 _tool_calls = Decoder(_ToolCall)
 _pages = Decoder(_Page)
-_url_errors = Decoder(_UrlError)
 
 
 def progress_token(request: Request) -> RequestId | None:
@@ -285,15 +259,6 @@ def error_code(error: Raw) -> int:
         return 0
 
 
-def fault_reason(error: Raw) -> str:
-    """The reason of an error of ours; nothing of anybody else's."""
-    try:
-        data = _faults.decode(error).data
-    except DecodeError:
-        return ""
-    return data.reason if data.source == "gateway" else ""
-
-
 def cancellation(ident: RequestId, reason: str) -> Notification:
     """Our word to a server that nobody waits for `ident` any more."""
     return Notification(CANCELLED, Raw(_encoder.encode({"requestId": ident, "reason": reason})))
@@ -335,34 +300,6 @@ def elicitation_mode(params: Raw | None) -> str:
         return _modes.decode(params or b"{}").mode
     except DecodeError:
         return ""
-
-
-def with_code(error: Raw, code: int) -> Raw:
-    """The error under another code."""
-    fields = _fields.decode(error)
-    fields["code"] = Raw(b"%d" % code)
-    return Raw(_encoder.encode(fields))
-
-
-def as_unknown_method(error: Raw) -> Raw:
-    """The error with the code for an unknown method, where it is what servers on `mcp` 1.x say to one.
-
-    Their SDK finds no model for the request and says so in the words that it has for bad parameters.
-    """
-    try:
-        is_theirs = _untold.decode(error).message == "Invalid request parameters"
-    except DecodeError:
-        return error
-    return with_code(error, _METHOD_NOT_FOUND) if is_theirs else error
-
-
-def elicitations(error: Raw) -> list[Raw]:
-    """What an error of "URL elicitation required" asks for, as parameters of elicitations (2025-11-25)."""
-    try:
-        listed = _url_errors.decode(error).data.elicitations
-        return [without(params, "elicitationId") for params in listed]
-    except DecodeError:
-        return []
 
 
 def called_tool(params: Raw | None) -> tuple[str, Raw]:

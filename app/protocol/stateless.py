@@ -260,6 +260,7 @@ def completed(result: Raw, server_info: Raw | None, hints: Mapping[str, object])
     """
     said = _fields.decode(result)
     fields: dict[str, object] = {"resultType": COMPLETE, **said, **hints}
+    fields["resultType"] = COMPLETE  # Whatever it says itself: of a server of its era that means nothing.
     if server_info is not None:
         known = meta(result) if "_meta" in said else {}
         fields["_meta"] = {**known, SERVER_INFO_KEY: server_info}

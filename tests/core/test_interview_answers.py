@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from app.core.effects import ToClient, ToUpstream
 from app.core.interview import Interview
-from app.protocol import stateless
+from app.protocol import methods, stateless
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
 from tests.core.exchanges import (
     LIMITS,
@@ -201,3 +201,18 @@ def test_what_is_no_json_of_a_known_shape_is_survived() -> None:
     assert core.deliver(Notification("notifications/message", odd), 1.0) == [
         ToClient(1, Notification("notifications/message", odd))
     ]
+
+
+@pytest.mark.parametrize("error", ['"boom"', "null", "[]", '{"code":"x","message":"y"}', '{"code":-1}'])
+def test_an_error_that_is_none_is_not_passed_on(error: str) -> None:
+    (said,) = [effect for effect in begun().deliver(Failure(100, raw(error)), 1.0) if isinstance(effect, ToClient)]
+    assert isinstance(said.message, Failure)
+    assert methods.error_code(said.message.error) == -31004
+
+
+@pytest.mark.parametrize("kind", ['"input_required"', "7", '"task"'])
+def test_a_kind_of_result_that_a_handshake_server_names_itself_means_nothing(kind: str) -> None:
+    effects = begun().deliver(Result(100, raw(f'{{"resultType":{kind},"content":[]}}')), 1.0)
+    (said,) = [effect for effect in effects if isinstance(effect, ToClient)]
+    assert isinstance(said.message, Result)
+    assert read(said.message.result)["resultType"] == "complete"

@@ -239,10 +239,10 @@ class InterviewMachine(RuleBasedStateMachine):
         if is_ours and not (self.books.is_answered or self.books.has_ended):
             self.books.is_answered = True
             self.books.is_suspect = bool(self.books.questions)
-            self.books.early = kind(ident, payload({"nonce": nonce, "code": 7}))
+            self.books.early = kind(ident, payload({"nonce": nonce, "code": 7, "message": "no"}))
         elif is_ours:
             return
-        effects = self.core.deliver(kind(ident, payload({"nonce": nonce, "code": 7})), self.now)
+        effects = self.core.deliver(kind(ident, payload({"nonce": nonce, "code": 7, "message": "no"})), self.now)
         assert is_ours or effects == []
         self.perform(effects)
         assert not is_ours or not self.books.questions

@@ -93,10 +93,6 @@ def test_the_filesystem_server_serves_a_stateless_client(served: Served, client:
     assert found["outside"]["isError"] is True
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="it asks for roots once, when it was greeted: no call is in flight then that could become a question",
-)
 @_by(STATELESS)
 def test_the_filesystem_server_knows_the_roots_of_a_stateless_client(
     served: Served, client: Client, transport: str
