@@ -92,6 +92,8 @@ class _Wire(Recall):
     """Of a head: its first line at least, where that is there, and what came before it in the same input."""
     _is_first = True
     """Whether nothing did."""
+    _input = b""
+    """What is being read."""
     _was_paused = False
     """At the last deadline it was us who did not read: the client gets the whole time again."""
     _refusal: Answer | None = None
@@ -123,7 +125,7 @@ class _Wire(Recall):
         self.keep(data, former, is_new=is_new)
 
     def _read(self, data: bytes) -> None:
-        self._chunk = len(data)
+        self._chunk, self._input = len(data), data
         if self._stage is not _HEAD:
             self._start = data.lstrip(b"\r\n")
         elif not (self._is_first and b"\n" in self._start):
@@ -136,6 +138,7 @@ class _Wire(Recall):
             rest = data[offer.args[0] :]
         except HttpParserError as error:
             self._failed(error)
+        self._input = b""
         if self._stage is not _HEAD:
             self._start = b""
         if rest is not None:
@@ -164,6 +167,8 @@ class _Wire(Recall):
     def on_message_begin(self) -> None:
         self._stage = _HEAD
         self._is_first = self._chunk >= 0
+        if not self._is_first:
+            self._start = self._input
         self._size = 0
         self.url = b""
         self.headers = []

@@ -320,3 +320,12 @@ def test_a_header_of_100_mb_is_never_held() -> None:
 
 def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("cut", range(1, 60))
+def test_the_next_request_may_begin_in_whatever_piece_ends_the_one_before(served: Served, cut: int) -> None:
+    first = post(b"X: a\r\n")
+    with served.connect() as client:
+        client.send_in_pieces(first + get(b"/y"), cut)
+        answers = [client.read() for _ in range(2)]
+    assert [answer and answer.status for answer in answers] == [200, 200]
