@@ -137,6 +137,8 @@ class Probing:
         self.due = FOREVER
         if self._begins == "modern":
             self.found = Found(modern=False)
+            if discovery.speaks_other_revisions(reply):
+                return self._refuse(failure(initialize.id, Unavailable(_STRANGE, reason="unsupported_revision")))
         return self._otherwise(_unspoken(initialize.id, reply), initialize)
 
     def _otherwise(self, refusal: Failure, initialize: Request) -> list[Outcome]:
@@ -156,6 +158,9 @@ class Probing:
     def _refuse(self, refusal: Failure) -> list[Outcome]:
         self.phase, self.due = Phase.REFUSED, FOREVER
         return [ToSession(refusal)]
+
+
+_STRANGE = "the server speaks no revision that we do"
 
 
 def _unspoken(ident: RequestId, reply: Reply) -> Failure:

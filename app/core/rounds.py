@@ -16,10 +16,14 @@ from app.core.deadlines import FOREVER
 from app.core.parties import ToChild
 from app.core.patience import Patience, Pause
 from app.core.probing import Outcome, ToSession
+from app.core.questions import undeclared
 from app.protocol import handshake, methods, stateless
-from app.protocol.faults import SpokeNonsense
+from app.protocol.faults import BadParams, SpokeNonsense
 from app.protocol.jsonrpc import Failure, Notification, Reply, Request, RequestId, Result, failure, payload
 from app.protocol.stateless import Envelope, Question
+
+_DISMISSED = payload({"action": "cancel"})
+"""What stands for an elicitation that its client did not, or could not, answer."""
 
 
 class _Call(Struct):
@@ -108,10 +112,12 @@ class Rounds:
         call, method = asked
         key = call.open.pop(reply.id)
         match reply:
-            case Result():
+            case Result() if stateless.is_object(reply.result):
                 call.answers[key] = reply.result
-            case Failure() if method == methods.ELICIT:
-                call.answers[key] = payload({"action": "cancel"})
+            case _ if method == methods.ELICIT:
+                call.answers[key] = _DISMISSED
+            case Result():
+                return self._end(call, failure(call.request.id, BadParams("the client's answer is no object")))
             case Failure():
                 return self._end(call, Failure(call.request.id, reply.error))
         return [] if call.open else self._go_on(call, carried)
@@ -144,23 +150,31 @@ class Rounds:
             return self._nonsense(call, f"the server asked something where {call.request.method!r} was to be answered")
         call.answers = {}
         if questions:
-            return self._ask(call, questions)
+            return self._ask(call, questions, carried, now)
         if call.state is None:
             return self._nonsense(call, "the server asked for a retry and gave no state")
         return self._try_again(call, carried, now)
 
-    def _ask(self, call: _Call, questions: dict[str, Question]) -> list[Outcome]:
+    def _ask(self, call: _Call, questions: dict[str, Question], carried: Envelope, now: float) -> list[Outcome]:
         strange = [asked.method for asked in questions.values() if asked.method not in methods.NEEDED_CAPABILITY]
         if strange:
             return self._nonsense(call, f"the server asked {strange[0]!r}, which is no question")
-        call.pause.reset()
-        call.is_retried = False
         told: list[Outcome] = []
         for key, asked in questions.items():
+            fault = undeclared(Request(0, asked.method, asked.params), call.request.method, carried.capabilities)
+            if fault is not None and asked.method != methods.ELICIT:
+                return self._end(call, failure(call.request.id, fault))
+            if fault is not None:
+                call.answers[key] = _DISMISSED
+                continue
             ident = next(self._mint)
             call.open[ident] = key
             self._questions[ident] = (call, asked.method)
             told.append(ToSession(Request(ident, asked.method, self._params(asked)), call.request.id))
+        if not call.open:
+            return self._try_again(call, carried, now)
+        call.pause.reset()
+        call.is_retried = False
         return told
 
     def _params(self, asked: Question) -> Raw | None:

@@ -8,6 +8,7 @@ PROBING ──it knows 2026-07-28──▶ READY (Relay)
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import Protocol
 
@@ -23,9 +24,7 @@ from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.protocol import discovery, methods
 from app.protocol.faults import GatewayFault, Unavailable
-from app.protocol.jsonrpc import Message, Notification, Request, Result
-from app.protocol.revisions import MODERN
-from app.protocol.stateless import Envelope
+from app.protocol.jsonrpc import Message, Notification, Reply, Request, Result
 
 log = logging.getLogger("viaduct.child")
 
@@ -179,8 +178,7 @@ class CommonChild:
     def _ask_era(self) -> None:
         self._tried.add("modern")
         self._probe = next(self.mint)
-        ours = Envelope(MODERN.date, {}, methods.implementation("viaduct", self._version))
-        self._link.write(discovery.discover(self._probe, ours))
+        self._link.write(discovery.sign_of_life(self._version, self._probe))
         if self._may_try("legacy"):
             self._link.tried(counts=False)
             self._link.on_start = self._arm_probe
@@ -203,14 +201,15 @@ class CommonChild:
         self._probe = None
         self._link.fail(Unavailable("the server did not answer server/discover in time", reason=_UNANSWERED))
 
-    def _probed(self, reply: Message) -> None:
+    def _probed(self, reply: Reply) -> None:
         self._disarm()
         self._probe = None
         if isinstance(reply, Result) and discovery.speaks_modern(reply.result):
             self._eras.learn("modern", speaks=True)
             self.machine, self.is_modern = Relay(reply.result), True
+            self._link.life = partial(discovery.sign_of_life, self._version)
             self._now_ready()
-        elif self._may_try("legacy"):
+        elif self._may_try("legacy") and not discovery.speaks_other_revisions(reply):
             self._eras.learn("modern", speaks=False)
             self._greet()
         else:

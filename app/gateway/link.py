@@ -11,7 +11,7 @@ from app.core.ledger import no_room
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, SpokeNonsense, Unavailable
-from app.protocol.jsonrpc import Message, Request, failure, line, read_all
+from app.protocol.jsonrpc import Message, Request, RequestId, failure, line, read_all
 from app.protocol.salvage import answered_id
 from app.upstreams.child import Child, Exit
 
@@ -39,6 +39,8 @@ class Link:
         self.receive = receive
         self.on_start: Callable[[], object] | None = None
         """Told when the child runs, which may take its time."""
+        self.life: Callable[[RequestId], Request] | None = None
+        """Asks for a sign of life, where a `ping` is not what the child knows."""
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._anteroom = Anteroom(upstream.limits.queue_count, upstream.limits.queue_bytes)
@@ -107,7 +109,7 @@ class Link:
     def doubt(self) -> None:
         ping = self._conversation.doubt(self._loop.time())
         if ping is not None:
-            self.write(ping)
+            self.write(ping if self.life is None else self.life(ping.id))
             self._arm()
 
     def stderr_tail(self) -> list[str]:

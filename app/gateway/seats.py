@@ -17,7 +17,7 @@ from app.gateway.inorder import InOrder
 from app.gateway.link import Link
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
-from app.protocol import methods
+from app.protocol import discovery, methods
 from app.protocol.faults import GatewayFault
 from app.protocol.jsonrpc import Message, Request, RequestId, Result
 
@@ -81,6 +81,7 @@ class OwnChild:
         return self._link.withdraw(ident) if self._talk is None else self._talk.withdraw(ident, self._link.withdraw)
 
     def doubt(self) -> None:
+        self._link.life = None if self._talk is None else partial(discovery.sign_of_life, self._version)
         self._link.doubt()
 
     def leave(self) -> None:
@@ -132,8 +133,10 @@ class OwnChild:
             self._eras.learn("modern", speaks=False)
             self._start("legacy", falls_back=False)
             self.submit(greeting)
-        else:
-            self._sitter.lost(fault, fault.reason)
+            return
+        if greeting is not None and self._eras.modern:  # As others found out; the next one begins with that.
+            self._eras.learn("legacy", speaks=False)
+        self._sitter.lost(fault, fault.reason)
 
 
 class Share:

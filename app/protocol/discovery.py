@@ -7,7 +7,8 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
 from app.protocol import stateless
-from app.protocol.jsonrpc import Notification, Request, RequestId, payload
+from app.protocol.faults import UnsupportedRevision
+from app.protocol.jsonrpc import Notification, Reply, Request, RequestId, Result, payload
 from app.protocol.revisions import MODERN, NEWEST_HANDSHAKE, REVISIONS
 from app.protocol.stateless import Envelope
 
@@ -63,6 +64,15 @@ class _Server(Struct):
     capabilities: _Capabilities = field(default_factory=_Capabilities)
 
 
+class _Supported(Struct):
+    supported: list[str] = field(default_factory=list)
+
+
+class _Unsupported(Struct):
+    code: int = 0
+    data: _Supported = field(default_factory=_Supported)
+
+
 class _Acknowledged(Struct):
     notifications: Filter = Filter()
 
@@ -77,6 +87,7 @@ _discovered = Decoder(_Discovered)
 _greeted = Decoder(_Greeted)
 _introductions = Decoder(_Introduction)
 _servers = Decoder(_Server)
+_unsupported = Decoder(_Unsupported)
 _acknowledged = Decoder(_Acknowledged)
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 
@@ -95,12 +106,30 @@ def discover(ident: RequestId, carried: Envelope) -> Request:
     return Request(ident, stateless.DISCOVER, stateless.with_envelope(None, carried))
 
 
+def sign_of_life(version: str, ident: RequestId) -> Request:
+    """What any stateless server answers, for there `ping` is no method (changelog: "Major changes", 5)."""
+    return discover(ident, Envelope(MODERN.date, {}, payload({"name": "viaduct", "version": version})))
+
+
 def speaks_modern(result: Raw) -> bool:
     """Whether the result is a `DiscoverResult` of a server that speaks the revision we speak."""
     try:
         return MODERN.date in _discovered.decode(result).versions
     except DecodeError:
         return False
+
+
+def speaks_other_revisions(reply: Reply) -> bool:
+    """Whether a server says that it speaks none of ours: then a handshake is in vain too (basic/transports/stdio)."""
+    try:
+        if isinstance(reply, Result):
+            named = _discovered.decode(reply.result).versions
+        else:
+            said = _unsupported.decode(reply.error)
+            named = said.data.supported if said.code == UnsupportedRevision.code else []
+    except DecodeError:
+        return False
+    return bool(named) and REVISIONS.keys().isdisjoint(named)
 
 
 def greeted(discovered: Raw, wanted: str) -> Raw:

@@ -326,3 +326,31 @@ def test_a_message_taken_back_before_the_era_is_known_is_taken_back_as_it_is() -
 def test_a_second_initialize_is_none_of_a_modern_childs_business() -> None:
     (told,) = modern().submit(Request(2, "initialize"), 0)
     assert failed(told.message) == (2, -32601)
+
+
+UNSUPPORTED = {"code": -32022, "message": "no", "data": {"supported": ["2099-01-01"], "requested": "2026-07-28"}}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Result(100, payload({**DISCOVERED, "supportedVersions": ["2099-01-01"]})),
+        Failure(100, payload(UNSUPPORTED)),
+    ],
+)
+def test_a_server_of_other_revisions_is_not_greeted(reply: Message) -> None:
+    translation = new("modern")
+    translation.submit(INITIALIZE, 0)
+    match translation.receive(reply, 0):
+        case [ToSession(Failure(1, error))]:
+            assert read(error)["data"]["reason"] == "unsupported_revision"
+        case other:
+            pytest.fail(repr(other))
+
+
+@pytest.mark.parametrize("supported", [["2025-11-25"], [], ["2099-01-01", "2024-11-05"]])
+def test_one_that_names_a_revision_of_the_handshake_or_none_is(supported: list[str]) -> None:
+    translation = new("modern")
+    translation.submit(INITIALIZE, 0)
+    said = {**UNSUPPORTED, "data": {"supported": supported}}
+    assert translation.receive(Failure(100, payload(said)), 0) == [ToChild(INITIALIZE)]
