@@ -7,6 +7,7 @@ from itertools import count
 
 from app.core.eras import Eras
 from app.core.session import Session
+from app.gateway.census import taken
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
 from app.gateway.live import LiveSession, Transport
@@ -19,6 +20,7 @@ from app.protocol import methods
 from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
 from app.protocol.jsonrpc import Notification
 from app.protocol.revisions import NEWEST_HANDSHAKE
+from app.telemetry.tally import Census
 from app.upstreams.command import resolve
 from app.upstreams.sweep import sweep_forsaken
 
@@ -37,6 +39,8 @@ class Gateway:
         self._owned: dict[str, int] = {}
         self._implicit: dict[tuple[str, str], LiveSession] = {}
         self._shared: dict[str, CommonChild] = {}
+        self._had_shared: set[str] = set()
+        """Servers that had a shared child: the next is in the place of one that was lost."""
         self._pools: dict[str, Pool] = {}
         self._eras = {upstream.name: Eras(upstream.era) for upstream in settings.upstreams}
         self._tasks = Tasks()
@@ -105,6 +109,10 @@ class Gateway:
     def session_count(self) -> int:
         return len(self._sessions)
 
+    def census(self) -> dict[str, Census]:
+        """What there is now, by server."""
+        return taken(self.upstreams.values(), self._sessions.values(), self.exchanges)
+
     # Sessions.
 
     def open(self, upstream: UpstreamSettings, owner: str, transport: Transport = "streamable") -> LiveSession:
@@ -126,6 +134,7 @@ class Gateway:
             self.settings.sessions,
             transport=transport,
             stream_after=upstream.deadlines.stream_after,
+            tally=upstream.tally,
             on_end=self._ended,
         )
         self._sessions[live.ident] = live
@@ -135,6 +144,7 @@ class Gateway:
             live.seat = OwnChild(upstream, mint, self._tasks, version, eras, live)
         else:
             live.seat = Share(shared, upstream, version, eras, live)
+        upstream.tally.sessions_opened += 1
         log.info("session opened", extra={"server": upstream.name})
         return live
 
@@ -187,6 +197,8 @@ class Gateway:
             )
             self._pool_of(upstream.name).shared_schemas.forget()
             self._shared[upstream.name] = shared
+            upstream.tally.child_restarts += upstream.name in self._had_shared
+            self._had_shared.add(upstream.name)
         return shared
 
     def _pool_of(self, name: str) -> Pool:

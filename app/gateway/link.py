@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from time import monotonic
 
 from app.core.anteroom import Anteroom
 from app.core.conversation import Conversation
@@ -13,6 +14,7 @@ from app.gateway.tasks import Tasks
 from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, SpokeNonsense, Unavailable
 from app.protocol.jsonrpc import Message, Request, Result, failure, line, read_all
 from app.protocol.salvage import answered_id
+from app.telemetry.tally import count
 from app.upstreams import child as children
 from app.upstreams.child import Child, Exit
 
@@ -34,6 +36,7 @@ class Link:
         lost: Callable[[GatewayFault], None],
     ) -> None:
         self._upstream = upstream
+        self._tally = upstream.tally
         self._conversation = Conversation(upstream.tolerance, mint)
         self._tasks = tasks
         self.receive = receive
@@ -43,12 +46,26 @@ class Link:
         self._child: Child | None = None
         self._is_ready = False
         self._is_over = False
+        self._opened_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._dropped_count = 0
         self._dropped_at = -_TELL_SECONDS
 
+    @property
+    def state(self) -> str:
+        if self._is_over:
+            return "stopping"
+        return "ready" if self._is_ready else "starting"
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._anteroom.waiting_bytes + (0 if self._child is None else self._child.waiting_bytes)
+
     def open(self) -> None:
         """Start the child; until it runs, what is written waits."""
+        self._opened_at = monotonic()
+        self._tally.child_starts += 1
+        self._tally.children.add(self)
         self._tasks.spawn(self._start(), f"start {self._upstream.name}")
 
     def write(self, message: Message) -> None:
@@ -93,14 +110,17 @@ class Link:
         fault.details.setdefault("server", self._upstream.name)
         log.warning("child given up", extra={"server": self._upstream.name, "reason": fault.reason})
         lost = self._lost
-        self.close()
+        self._end(fault.reason)
         lost(fault)
 
     def close(self) -> None:
         """Nobody needs the child any more, or is kept because it still runs."""
-        if self._is_over:
-            return
+        if not self._is_over:
+            self._end("released")
+
+    def _end(self, reason: str) -> None:
         self._is_over = True
+        count(self._tally.child_ends, reason)
         self.receive = self._lost = _unheard
         self._anteroom.empty()
         self._disarm()
@@ -130,6 +150,7 @@ class Link:
 
     def on_oversize(self) -> None:
         log.warning("line too long, dropped", extra={"server": self._upstream.name})
+        self._tally.bad_lines += 1
         fault = self._conversation.oversized(self._loop.time())
         if fault is not None:
             self.fail(fault)
@@ -152,6 +173,7 @@ class Link:
 
     def _dropped(self) -> None:
         """Of a server that asks without end, and reads no answer, not every answer is told of."""
+        self._tally.undelivered += 1
         self._dropped_count += 1
         if self._dropped_at + _TELL_SECONDS > self._loop.time():
             return
@@ -160,17 +182,20 @@ class Link:
         self._dropped_at, self._dropped_count = self._loop.time(), 0
 
     def _refuse(self, request: Request, fault: Overloaded) -> None:
+        self._tally.undelivered += 1
         fault.details["server"] = self._upstream.name
         self.receive(failure(request.id, fault))
 
     def _heard(self, message: Message) -> None:
         if not self._is_ready and isinstance(message, Result):
             self._is_ready = True
+            self._tally.child_start_seconds.add(monotonic() - self._opened_at)
         if not self._is_over:
             self.receive(message)
 
     def _nonsense(self, fault: ClientFault, text: bytes) -> None:
         """The line is lost; where it was an answer, its call need not wait for another."""
+        self._tally.bad_lines += 1
         log.info("line on stdout is no message, dropped", extra={"server": self._upstream.name, "reason": fault.reason})
         ident = answered_id(text)
         if ident is not None:
@@ -193,6 +218,7 @@ class Link:
             child = await children.start(upstream.name, upstream.command, upstream.limits, self)
         except Unavailable as fault:
             self.fail(fault)
+            self._tally.children.discard(self)
             return
         if self._is_over:
             await self._stop(child)
@@ -210,6 +236,7 @@ class Link:
             await child.stop()
         finally:
             self._tasks.stopping.discard(child)
+            self._tally.children.discard(self)
 
     def _not_ready(self, sentence: str, reason: str, exit: Exit | None = None) -> Unavailable:  # noqa: A002
         """With the exit and the last lines of stderr, for without them nobody can mend it."""

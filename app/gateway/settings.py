@@ -6,6 +6,7 @@ from typing import Literal
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
+from app.telemetry.tally import ServerTally
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
@@ -31,6 +32,8 @@ class UpstreamSettings:
     ttl_ms: int = 0
     """How long a stateless client may keep what a server of the handshake listed, which says nothing of it itself."""
     cache_scope: CacheScope = "private"
+    tally: ServerTally = field(default_factory=ServerTally, compare=False, repr=False)
+    """Where is counted what happens at it."""
 
     @property
     def hints(self) -> dict[str, object]:

@@ -129,6 +129,10 @@ class Child:
         """Whether it has ended, or is being stopped: either way its exit is still to be reported, or has been."""
         return self._status is not None or self._stopping is not None
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._stdin.waiting_bytes
+
     def withdraw(self, key: int) -> bool:
         return self._stdin.withdraw(key)
 

@@ -43,7 +43,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "connections": 2000, "inFlight": 1000, "badLines": 100, "longLines": 3, "recoverTimeout": 5,
             "stderrBytes": 65536, "stderrRate": 50, "logRate": 200, "questions": 100, "waiting": 100,
         },
-        "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "store": "memory", "logLevel": "info", "logFormat": "text", "debugPayloads": False,
+        "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "store": "memory", "logLevel": "info", "logFormat": "text", "debugPayloads": False, "metrics": "token",
     }  # fmt: skip
 
 
