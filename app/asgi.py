@@ -6,6 +6,7 @@ for open connections before it tells us to stop, so give it `--timeout-graceful-
 
 import os
 from importlib.metadata import version
+from typing import Literal
 from urllib.parse import urlsplit
 
 from app.auth.tokens import Entry, StaticTokens
@@ -26,6 +27,8 @@ from app.gateway.settings import (
     SupervisorSettings,
     UpstreamSettings,
 )
+from app.telemetry.metrics import Metrics
+from app.telemetry.tally import Tally
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
@@ -37,10 +40,11 @@ def create_app(config: Config | None = None) -> Viaduct:
         open_logs(config)
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
+    gateway, tally = Gateway(gateway_settings(config)), Tally()
     return Viaduct(
-        Gateway(gateway_settings(config)),
+        gateway,
         EdgeSettings(
-            _streams(config),
+            _streams(config, tally),
             settings.limits.body,
             settings.sessions.without_id == "implicit",
             settings.limits.batch,
@@ -48,6 +52,7 @@ def create_app(config: Config | None = None) -> Viaduct:
         _guards(config),
         None if config.no_auth else StaticTokens(map(_entry, settings.auth.tokens)).authenticate,
         public.path.rstrip("/"),
+        _metrics(gateway, tally, settings.metrics),
     )
 
 
@@ -138,10 +143,17 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
     )
 
 
-def _streams(config: Config) -> StreamSettings:
+def _metrics(gateway: Gateway, tally: Tally, who: Literal["token", "open", "off"]) -> Metrics | None:
+    if who == "off":
+        return None
+    servers = {name: upstream.tally for name, upstream in gateway.upstreams.items()}
+    return Metrics(tally, servers, gateway.census, gateway.settings.version, needs_token=who == "token")
+
+
+def _streams(config: Config, tally: Tally) -> StreamSettings:
     streams = config.viaduct.streams
     retry_ms = round(streams.retry * 1000)
-    return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes)
+    return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes, tally)
 
 
 def _guards(config: Config) -> Guards:

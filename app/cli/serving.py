@@ -19,10 +19,10 @@ from app.cli import parent, signals, streams
 from app.cli.listener import BACKLOG, listener
 from app.config import Config
 from app.config.listening import Listen
-from app.config.tree import Limits
 from app.config.tree import Viaduct as Settings
 from app.edge.app import Viaduct
 from app.edge.wire import WireLimits, protocol
+from app.telemetry.tally import Tally
 from app.upstreams.reaper import Reaper, adopt_orphans
 
 log = logging.getLogger("viaduct")
@@ -50,6 +50,7 @@ async def _serve(
 ) -> int:
     app = create_app(config)
     settings.app = app
+    settings.http = _http(config, app.tally)
     server = _Server(settings, app, config.viaduct)
     server.on_listening = lambda: streams.show(banner(Listen(*taken.getsockname()[:2])))
     server.exit_with_parent = exit_with_parent
@@ -141,9 +142,8 @@ def _spare_collector() -> None:
 def _uvicorn(config: Config) -> uvicorn.Config:
     settings = config.viaduct
     return uvicorn.Config(
-        None,  # type: ignore[arg-type]  # the application is built on the loop
+        None,  # type: ignore[arg-type]  # the application is built on the loop, and what reads HTTP knows it
         loop="auto",
-        http=protocol(_wire_limits(settings.limits)),
         ws="none",
         lifespan="on",
         access_log=False,
@@ -156,8 +156,9 @@ def _uvicorn(config: Config) -> uvicorn.Config:
     )
 
 
-def _wire_limits(limits: Limits) -> WireLimits:
-    return WireLimits(
+def _http(config: Config, tally: Tally) -> type[asyncio.Protocol]:
+    limits = config.viaduct.limits
+    taken = WireLimits(
         header_bytes=limits.header_bytes,
         header_count=limits.header_count,
         url_bytes=limits.url_bytes,
@@ -171,3 +172,4 @@ def _wire_limits(limits: Limits) -> WireLimits:
         max_pipelined=limits.pipelined,
         max_connections=limits.connections,
     )
+    return protocol(taken, tally)

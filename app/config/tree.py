@@ -231,3 +231,5 @@ class Viaduct(_Block):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False
+    metrics: Literal["token", "open", "off"] = "token"
+    """Who may read them: they name servers, and tell how much these are used."""

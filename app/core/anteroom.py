@@ -11,6 +11,10 @@ class Anteroom:
         self._waiting: list[tuple[int, Message]] = []
         self._bytes = 0
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._bytes
+
     def take(self, message: Message, party: int = 0) -> bool:
         """False where there is no room. What greets has room always, once: nothing else is of use without it."""
         size = _size(message)

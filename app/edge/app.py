@@ -7,6 +7,7 @@ token for every path that is not listed as open.
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Protocol
 
 from app.auth.principal import ANONYMOUS, Principal
 from app.edge import sse, streamable
@@ -14,10 +15,11 @@ from app.edge.asgi import JSON, Again, Headers, Receive, Scope, Send, Way, remem
 from app.edge.guards import Guards, preflight
 from app.edge.heads import Head, refuse_secrets_in_query
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
-from app.edge.refusals import Refusal, not_allowed, refused, unauthorized
+from app.edge.refusals import Refusal, not_allowed, reason_of, refused, unauthorized
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
+from app.telemetry.tally import count
 
 log = logging.getLogger("viaduct.edge")
 
@@ -30,16 +32,31 @@ async def _nothing(incoming: Incoming) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is at a path: an endpoint of a server, or one of the two that tell how we are."""
+    """What is at a path: an endpoint of a server, or one of those that tell how we are."""
 
     allow: bytes
     upstream: UpstreamSettings | None = None
     serve: Callable[[Incoming], Coroutine[None, None, Repeat | None]] = _nothing
     asks_ready: bool = False
+    asks_numbers: bool = False
+
+
+class Numbers(Protocol):
+    """What is counted, as text for who reads it regularly."""
+
+    needs_token: bool
+    content_type: bytes
+
+    def start(self) -> None: ...
+
+    async def text(self) -> bytes: ...
+
+    def stop(self) -> None: ...
 
 
 class Viaduct:
-    """`authenticate` is None where the operator asked for no authentication; `prefix` is publicUrl's path."""
+    """`authenticate` is None where the operator asked for no authentication; `prefix` is publicUrl's path; `numbers`
+    is None where nobody shall read them."""
 
     def __init__(
         self,
@@ -48,12 +65,15 @@ class Viaduct:
         guards: Guards,
         authenticate: Authenticate | None,
         prefix: str = "",
+        numbers: Numbers | None = None,
     ) -> None:
         self.gateway = gateway
+        self.tally = settings.streams.tally
+        self._numbers = numbers
         self._settings = settings
         self._guards = guards
         self._authenticate = authenticate
-        self._places = _places(tuple(gateway.upstreams.values()), prefix)
+        self._places = _places(tuple(gateway.upstreams.values()), prefix, has_numbers=numbers is not None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever is refused was refused before a response began; a bug is the server's to answer, and ours to log."""
@@ -67,6 +87,9 @@ class Viaduct:
             if b"origin" in head:
                 cors = self._guards.check_origin(head[b"origin"])
             place = self._places.get(_path(scope)) or _unknown()
+            if self._numbers is not None and place.asks_numbers and scope["method"] != "OPTIONS":
+                await self._show(self._numbers, scope, head, place, send, cors)
+                return
             if place.upstream is None or scope["method"] == "OPTIONS":
                 await self._tell(scope["method"], place, send, cors)
                 return
@@ -103,9 +126,11 @@ class Viaduct:
         # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
         place = self._places.get(path)
         told = "unknown" if place is None else path
-        log.info("refused", extra={"path": told, "method": method, "reason": _reason(wrong)})
-        if isinstance(wrong, UpstreamFault | GatewayLimit) and place is not None and place.upstream is not None:
-            wrong.details.setdefault("server", place.upstream.name)
+        reason, upstream = reason_of(wrong), None if place is None else place.upstream
+        count(self.tally.refusals if upstream is None else upstream.tally.refusals, reason)
+        log.info("refused", extra={"path": told, "method": method, "reason": reason})
+        if isinstance(wrong, UpstreamFault | GatewayLimit) and upstream is not None:
+            wrong.details.setdefault("server", upstream.name)
         return refused(wrong)
 
     def _principal(self, head: Head) -> Principal:
@@ -121,6 +146,16 @@ class Viaduct:
         if principal is None:
             raise unauthorized()
         return principal
+
+    async def _show(self, numbers: Numbers, scope: Scope, head: Head, place: Place, send: Send, cors: Headers) -> None:
+        """They name servers, so they are for who may use these, unless the operator says otherwise."""
+        if scope["query_string"]:
+            refuse_secrets_in_query(scope)
+        if numbers.needs_token:
+            self._principal(head)
+        if scope["method"] not in ("GET", "HEAD"):
+            raise not_allowed(place.allow, "ask with GET")
+        await respond(send, 200, [(b"content-type", numbers.content_type), *cors], await numbers.text())
 
     async def _tell(self, method: str, place: Place, send: Send, cors: Headers) -> None:
         """What needs no token: what a browser may send, and how we are. Alive is whoever answers at all."""
@@ -140,8 +175,12 @@ class Viaduct:
             return
         await receive()
         self.gateway.start()
+        if self._numbers is not None:
+            self._numbers.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        if self._numbers is not None:
+            self._numbers.stop()
         await self.gateway.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -157,9 +196,11 @@ def _unknown() -> Place:
     raise Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
 
 
-def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str) -> dict[str, Place]:
+def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str, *, has_numbers: bool = True) -> dict[str, Place]:
     """Every path, in both spellings; with a public prefix too, for proxies that leave it in."""
     places = {"/healthz": Place(b"GET, HEAD"), "/readyz": Place(b"GET, HEAD", asks_ready=True)}
+    if has_numbers:
+        places["/metrics"] = Place(b"GET, HEAD", asks_numbers=True)
     for upstream in upstreams:
         places |= _places_of(f"/servers/{upstream.name}", upstream)
     if len(upstreams) == 1:
@@ -176,7 +217,3 @@ def _places_of(base: str, upstream: UpstreamSettings) -> dict[str, Place]:
         f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream),
         f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message),
     }
-
-
-def _reason(wrong: GatewayFault | Refusal) -> str:
-    return wrong.reason if isinstance(wrong, GatewayFault) else wrong.fault.reason

@@ -1,7 +1,7 @@
 """One request at an endpoint of a server, after the guards: who, where, and the way back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from app.auth.principal import Principal
@@ -13,6 +13,7 @@ from app.edge.wire_refusals import BODY_FAULT, TOO_LARGE
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.revisions import REVISIONS, Revision
+from app.telemetry.tally import Tally
 
 SESSION_ID = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
@@ -27,9 +28,11 @@ class StreamSettings:
     close_after: float | None = None
     retry_ms: int = 1000
     queue_bytes: int = 8 << 20
+    tally: Tally = field(default_factory=Tally, compare=False, repr=False)
+    """Where is counted what happens to them."""
 
     def response(self) -> Response:
-        return Response(bytes_max=self.queue_bytes, retry_ms=self.retry_ms)
+        return Response(bytes_max=self.queue_bytes, retry_ms=self.retry_ms, tally=self.tally)
 
 
 @dataclass(frozen=True, slots=True)

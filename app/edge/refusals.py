@@ -41,6 +41,10 @@ class Refusal(Exception):
         self.headers = headers or []
 
 
+def reason_of(wrong: GatewayFault | Refusal) -> str:
+    return wrong.fault.reason if isinstance(wrong, Refusal) else wrong.reason
+
+
 def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
     """Status, headers and body of the answer."""
     if isinstance(wrong, Refusal):

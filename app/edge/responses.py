@@ -11,6 +11,7 @@ from functools import partial
 
 from app.edge.asgi import Headers, Receive, Send
 from app.protocol.jsonrpc import one_line
+from app.telemetry.tally import Tally
 
 log = logging.getLogger("viaduct.edge")
 
@@ -30,20 +31,23 @@ class Response:
         "_bytes_max",
         "_chunks",
         "_is_over",
+        "_leaving",
         "_on_ready",
         "_retry_ms",
         "_size",
         "_skipped",
+        "_tally",
         "_waiter",
         "body",
         "has_begun",
     )
 
-    def __init__(self, *, bytes_max: int, retry_ms: int) -> None:
+    def __init__(self, *, bytes_max: int, retry_ms: int, tally: Tally) -> None:
         self.body: bytes | None = None
         self.has_begun = False
         self._bytes_max = bytes_max
         self._retry_ms = retry_ms
+        self._tally = tally
         self._chunks: list[bytes] = []
         self._size = 0
         self._skipped = 0
@@ -85,9 +89,15 @@ class Response:
         if self._size <= self._bytes_max // 2:
             return False
         self._skipped += 1
+        self._tally.left_out += 1
         return True
 
     # The edge's side.
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What the connection has not taken yet."""
+        return self._size + self._leaving
 
     def when_ready(self, then: Callable[[], None]) -> None:
         """Call `then` once it is known which form the response has."""
@@ -120,10 +130,13 @@ class Response:
         loop = asyncio.get_running_loop()
         close_at = None if close_after is None else loop.time() + close_after
         watch = loop.create_task(self._watch(receive))
+        self._leaving = 0
+        self._tally.writing.add(self)
         try:
             await self._write_events(send, keep_alive, close_at)
         finally:
             watch.cancel()
+            self._tally.writing.discard(self)
             if self._skipped:
                 log.warning("a client reads too slowly: notifications left out", extra={"count": self._skipped})
 
@@ -133,6 +146,7 @@ class Response:
             while self._chunks:
                 for chunk in self._take():
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    self._leaving -= len(chunk)
             if self._is_over:
                 break
             if close_at is not None and now() >= close_at:
@@ -151,7 +165,7 @@ class Response:
 
     def _take(self) -> Iterable[bytes]:
         """What waits: small things together, large things in slices, so that a slow client holds up little."""
-        chunks, self._chunks, self._size = self._chunks, [], 0
+        chunks, self._chunks, self._leaving, self._size = self._chunks, [], self._size, 0
         if sum(map(len, chunks)) <= _SLICE:
             return [b"".join(chunks)]
         return (piece for chunk in chunks for piece in _slices(chunk))
@@ -163,6 +177,7 @@ class Response:
         if self._size > self._bytes_max:
             self._chunks.clear()
             self._is_over = True
+            self._tally.cut_off += 1
         else:
             self._chunks += chunks
             self._size += sum(map(len, chunks))

@@ -27,7 +27,7 @@ from typing import ClassVar
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.edge.refusals import Refusal, refused
+from app.edge.refusals import Refusal
 from app.edge.wire_line import Line
 from app.edge.wire_recall import Recall
 from app.edge.wire_refusals import (
@@ -36,6 +36,7 @@ from app.edge.wire_refusals import (
     TOO_SLOW,
     Answer,
     WireLimits,
+    answer_to,
     body_cut,
     check_head,
     check_line,
@@ -49,6 +50,8 @@ from app.edge.wire_refusals import (
     url_too_long,
 )
 from app.edge.wire_turns import disconnect
+from app.protocol.faults import Overloaded
+from app.telemetry.tally import Tally, count
 
 __all__ = ["BODY_FAULT", "TOO_LARGE", "TOO_SLOW", "WireLimits", "protocol"]
 
@@ -59,9 +62,9 @@ _LEAVING_MAX = 64
 """Connections over the cap that are told so at the same time; further ones are closed without a word."""
 
 
-def protocol(limits: WireLimits) -> type[HttpToolsProtocol]:
-    """For `uvicorn.Config(http=...)`."""
-    return type("BoundWire", (_Wire,), {"limits": limits, "leaving": set()})
+def protocol(limits: WireLimits, tally: Tally) -> type[HttpToolsProtocol]:
+    """For `uvicorn.Config(http=...)`; counted is what is refused here, and no application hears of."""
+    return type("BoundWire", (_Wire,), {"limits": limits, "tally": tally, "leaving": set()})
 
 
 class _Stage(Enum):
@@ -76,6 +79,7 @@ _IDLE, _HEAD, _BODY, _DEAF = _Stage
 
 class _Wire(Recall):
     leaving: ClassVar[set[HttpToolsProtocol]]
+    tally: ClassVar[Tally]
 
     _stage = _IDLE
     _chunk = 0
@@ -254,6 +258,7 @@ class _Wire(Recall):
         """Not counted as open, so that the refused cannot keep others out."""
         self._stage = _DEAF
         self.connections.discard(self)
+        count(self.tally.refusals, Overloaded.reason)
         if len(self.leaving) >= _LEAVING_MAX:
             self._line.abort()
             return
@@ -272,9 +277,9 @@ class _Wire(Recall):
             self._line.due(self.limits.header_seconds)
         self._size += max(self._chunk, 1)
         if len(self.url) > self.limits.url_bytes:
-            self._refuse(refused(url_too_long(self.limits)))
+            self._refuse(answer_to(url_too_long(self.limits)))
         elif self._size > self.limits.header_bytes + self.limits.url_bytes:
-            self._refuse(refused(head_too_large(self.limits)))
+            self._refuse(answer_to(head_too_large(self.limits)))
 
     def _check_body_progress(self) -> None:
         """Chunk extensions and trailers are no payload: they get as much as a head does."""
@@ -287,7 +292,7 @@ class _Wire(Recall):
             self._size += self._chunk
         self._body_seen = self._body
         if self._size > self.limits.header_bytes:
-            self._fail_body(refused(head_too_large(self.limits)))
+            self._fail_body(answer_to(head_too_large(self.limits)))
 
     def _failed(self, error: HttpParserError) -> None:
         """The parser stopped: for a reason of its own, or for one that a callback of ours raised."""
@@ -295,7 +300,7 @@ class _Wire(Recall):
         if isinstance(cause, _Deaf):
             return
         if isinstance(cause, Refusal):
-            answer = refused(cause)
+            answer = answer_to(cause)
         elif cause is None or isinstance(cause, HttpParserError | UnicodeError):
             answer = malformed()
         else:
@@ -309,7 +314,7 @@ class _Wire(Recall):
     def _refuse(self, answer: Answer) -> None:
         """Answer in place of a request that nobody was asked to answer, after those before it."""
         self._stage = _DEAF
-        log.info("refused", extra={"status": answer[0]})
+        self._tell(answer)
         if self.is_answering():
             self._refusal = answer
         else:
@@ -323,10 +328,14 @@ class _Wire(Recall):
             self._refuse(answer)
             return
         self._stage = _DEAF
-        log.info("refused", extra={"status": answer[0]})
+        self._tell(answer)
         last_words = b"" if cycle.response_started else rendered(answer)
         disconnect(cycle)
         self._line.part(last_words)
+
+    def _tell(self, answer: Answer) -> None:
+        log.info("refused", extra={"status": answer.status, "reason": answer.reason})
+        count(self.tally.refusals, answer.reason)
 
     def _cut_body(self, fault: str) -> None:
         self._stage = _DEAF

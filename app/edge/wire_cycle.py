@@ -113,7 +113,7 @@ class Cycle(RequestResponseCycle):
             raise RuntimeError(f"unexpected ASGI message {message['type']!r}")
 
     async def send_500_response(self) -> None:
-        status, headers, body = internal()
+        status, headers, body, _ = internal()
         headers = [*headers, (b"content-length", b"%d" % len(body)), (b"connection", b"close")]
         self._begin(status, headers)
         self._continue(body, more=False)

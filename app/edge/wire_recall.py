@@ -93,5 +93,5 @@ class Recall(Turns):
             again(body, cycle)
         except Exception:  # As uvicorn does for a task: a bug must not end the connection without a word.
             log.exception("internal error")
-            status, headers, body = internal()
+            status, headers, body, _ = internal()
             cycle.answer(status, tuple(headers), body)

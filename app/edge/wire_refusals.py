@@ -6,18 +6,24 @@ second reading is refused here (RFC 9112, section 11.2: "Request Smuggling"), in
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import NamedTuple
 
 from app.edge.asgi import Headers
-from app.edge.refusals import Refusal, internal_error, refused
-from app.protocol.faults import Overloaded
+from app.edge.refusals import Refusal, internal_error, reason_of, refused
+from app.protocol.faults import GatewayFault, Overloaded
 
 BODY_FAULT = "viaduct.body_fault"
 """In the state of a scope: why its body was cut off, `TOO_LARGE` or `TOO_SLOW`."""
 TOO_LARGE = "too_large"
 TOO_SLOW = "too_slow"
 
-Answer = tuple[int, Headers, bytes]
-"""Status, headers, body."""
+
+class Answer(NamedTuple):
+    status: int
+    headers: Headers
+    body: bytes
+    reason: str
+
 
 CRITICAL = frozenset(
     {
@@ -118,31 +124,35 @@ def too_many_waiting(limits: WireLimits) -> Refusal:
     return Refusal(429, "pipelined", f"at most {limits.max_pipelined} requests may wait; read the answers first")
 
 
+def answer_to(wrong: Refusal | GatewayFault) -> Answer:
+    return Answer(*refused(wrong), reason_of(wrong))
+
+
 def malformed() -> Answer:
-    return refused(_unformed())
+    return answer_to(_unformed())
 
 
 def head_too_slow() -> Answer:
-    return refused(Refusal(408, "too_slow", "the headers did not arrive in time"))
+    return answer_to(Refusal(408, "too_slow", "the headers did not arrive in time"))
 
 
 def body_cut(fault: str, limits: WireLimits) -> Answer:
     if fault == TOO_LARGE:
-        return refused(Refusal(413, fault, f"a body may have at most {limits.body_bytes} bytes"))
-    return refused(Refusal(408, fault, "the body did not arrive in time"))
+        return answer_to(Refusal(413, fault, f"a body may have at most {limits.body_bytes} bytes"))
+    return answer_to(Refusal(408, fault, "the body did not arrive in time"))
 
 
 def crowded() -> Answer:
-    return refused(Overloaded("too many connections are open; try again later", retry_after=5.0))
+    return answer_to(Overloaded("too many connections are open; try again later", retry_after=5.0))
 
 
 def internal() -> Answer:
-    return internal_error()
+    return Answer(*internal_error(), "internal_error")
 
 
 def rendered(answer: Answer) -> bytes:
     """A whole response, the last one of its connection."""
-    status, headers, body = answer
+    status, headers, body, _ = answer
     lines = [b"HTTP/1.1 %d %b" % (status, HTTPStatus(status).phrase.encode())]
     lines += [b"%b: %b" % header for header in headers]
     lines += [b"content-length: %d" % len(body), b"connection: close", b"", body]

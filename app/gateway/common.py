@@ -283,6 +283,7 @@ class CommonChild:
             return False
         self._eras.learn("modern", speaks=False)
         self._tried.discard("modern")  # It may just have started slowly.
+        self._upstream.tally.child_restarts += 1
         self._start("legacy")
         return True
 

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, Encoder
@@ -44,6 +44,14 @@ class Exchanges:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def __iter__(self) -> Iterator[LiveExchange]:
+        return iter(self._all)
+
+    @property
+    def parked(self) -> Iterable[LiveExchange]:
+        """Those whose clients were asked something, and have not come back."""
+        return (live for live, _ in self._parked.values())
 
     def ask(
         self,

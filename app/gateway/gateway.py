@@ -10,6 +10,7 @@ from itertools import count
 from app.core.eras import Eras
 from app.core.session import Session
 from app.core.supervision import ServerView
+from app.gateway.census import taken
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
@@ -25,6 +26,7 @@ from app.protocol import methods
 from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
 from app.protocol.jsonrpc import Notification, Request
 from app.protocol.revisions import NEWEST_HANDSHAKE
+from app.telemetry.tally import Census
 from app.upstreams.command import resolve
 from app.upstreams.sweep import sweep_forsaken
 
@@ -134,6 +136,10 @@ class Gateway:
     def session_count(self) -> int:
         return len(self._sessions)
 
+    def census(self) -> dict[str, Census]:
+        """What there is now, by server."""
+        return taken(self.upstreams.values(), self._sessions.values(), self.exchanges)
+
     # Sessions.
 
     def open(self, upstream: UpstreamSettings, owner: str, transport: Transport = "streamable") -> LiveSession:
@@ -190,6 +196,7 @@ class Gateway:
             self.settings.sessions,
             transport=transport,
             stream_after=upstream.deadlines.stream_after,
+            tally=upstream.tally,
             on_end=self._ended,
         )
         self._sessions[live.ident] = live
@@ -199,6 +206,7 @@ class Gateway:
         else:
             seat.move(live)
         live.seat = seat
+        upstream.tally.sessions_opened += 1
         log.info("session opened", extra={"server": upstream.name})
         return live, seat
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from time import monotonic
 
 from app.core.anteroom import Anteroom
 from app.core.conversation import Conversation
@@ -13,6 +14,7 @@ from app.gateway.supervisor import Supervisor
 from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, SpokeNonsense, Unavailable
 from app.protocol.jsonrpc import Message, Request, RequestId, failure, line, read_all
 from app.protocol.salvage import answered_id
+from app.telemetry.tally import count
 from app.upstreams.child import Child, Exit
 
 log = logging.getLogger("viaduct.child")
@@ -33,6 +35,7 @@ class Link:
         lost: Callable[[GatewayFault], None],
     ) -> None:
         self._upstream = upstream
+        self._tally = upstream.tally
         self._conversation = Conversation(upstream.tolerance, mint)
         self._tasks = supervisor.tasks
         self._ward = supervisor.ward(upstream)
@@ -47,6 +50,7 @@ class Link:
         self._child: Child | None = None
         self._is_ready = False
         self._is_over = False
+        self._opened_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._dropped_count = 0
         self._dropped_at = -_TELL_SECONDS
@@ -58,8 +62,21 @@ class Link:
     def is_started(self) -> bool:
         return self._child is not None
 
+    @property
+    def state(self) -> str:
+        if self._is_over:
+            return "stopping"
+        return "ready" if self._is_ready else "starting"
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._anteroom.waiting_bytes + (0 if self._child is None else self._child.waiting_bytes)
+
     def open(self) -> None:
         """Start the child; until it runs, what is written waits."""
+        self._opened_at = monotonic()
+        self._tally.child_starts += 1
+        self._tally.children.add(self)
         self._tasks.spawn(self._start(), f"start {self._upstream.name}")
 
     def write(self, message: Message) -> None:
@@ -103,6 +120,7 @@ class Link:
         if self._is_ready or self._is_over:
             return
         self._is_ready = True
+        self._tally.child_start_seconds.add(monotonic() - self._opened_at)
         self._disarm_start()
         self._ward.ready()
 
@@ -124,21 +142,24 @@ class Link:
         lost = self._lost
         if self._child is not None:
             self._ward.died(fault.reason, exit)
-        self.close()
+        self._end(fault.reason)
         lost(fault)
 
     def close(self) -> None:
         """Nobody needs the child any more, or is kept because it still runs."""
-        if self._is_over:
-            return
+        if not self._is_over:
+            self._end("released")
+
+    def _end(self, reason: str) -> None:
         self._is_over = True
+        count(self._tally.child_ends, reason)
         self.receive = self._lost = _unheard
         self.on_start = None
         self._disarm()
         self._disarm_start()
         self._ward.unwanted()
         if self._child is not None:
-            self._tasks.spawn(self._ward.stop(self._child), f"stop {self._upstream.name}")
+            self._tasks.spawn(self._stop(self._child), f"stop {self._upstream.name}")
 
     # The child's side.
 
@@ -163,6 +184,7 @@ class Link:
 
     def on_oversize(self) -> None:
         log.warning("line too long, dropped", extra={"server": self._upstream.name})
+        self._tally.bad_lines += 1
         fault = self._conversation.oversized(self._loop.time())
         if fault is not None:
             self.fail(fault)
@@ -184,6 +206,7 @@ class Link:
 
     def _dropped(self) -> None:
         """Of a server that asks without end, and reads no answer, not every answer is told of."""
+        self._tally.undelivered += 1
         self._dropped_count += 1
         if self._dropped_at + _TELL_SECONDS > self._loop.time():
             return
@@ -192,6 +215,7 @@ class Link:
         self._dropped_at, self._dropped_count = self._loop.time(), 0
 
     def _refuse(self, request: Request, fault: Overloaded) -> None:
+        self._tally.undelivered += 1
         fault.details["server"] = self._upstream.name
         self.receive(failure(request.id, fault))
 
@@ -201,6 +225,7 @@ class Link:
 
     def _nonsense(self, fault: ClientFault, text: bytes) -> None:
         """The line is lost; where it was an answer, its call need not wait for another."""
+        self._tally.bad_lines += 1
         log.info("line on stdout is no message, dropped", extra={"server": self._upstream.name, "reason": fault.reason})
         ident = answered_id(text)
         if ident is not None:
@@ -230,9 +255,10 @@ class Link:
             if not is_told:  # Nobody waits for this task: a bug here must not leave a handshake that never ends.
                 self.fail(self._not_ready("the server could not be started", "cannot_start"))
         if child is None:
+            self._tally.children.discard(self)
             return
         if self._is_over:
-            await self._ward.stop(child)
+            await self._stop(child)
             return
         self._child = child
         self._start_timer = self._loop.call_later(upstream.deadlines.start, self._overdue)
@@ -243,6 +269,12 @@ class Link:
 
     def _overdue(self) -> None:
         self.fail(self._not_ready("the server did not answer initialize in time", "start_timed_out"))
+
+    async def _stop(self, child: Child) -> None:
+        try:
+            await self._ward.stop(child)
+        finally:
+            self._tally.children.discard(self)
 
     def _not_ready(self, sentence: str, reason: str, exit: Exit | None = None) -> Unavailable:  # noqa: A002
         """With the exit and the last lines of stderr, for without them nobody can mend it."""

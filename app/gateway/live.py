@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import count as numbers
 from typing import Literal, Protocol, TypeAlias
 
 from app.core.deadlines import FOREVER
@@ -12,11 +12,14 @@ from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Strea
 from app.core.phases import Phase
 from app.core.replay import EventLog
 from app.core.session import Session
+from app.gateway.clocked import Clocked
 from app.gateway.settings import SessionSettings
 from app.gateway.stream import Outlet, Stream
+from app.protocol import methods
 from app.protocol.faults import ClientFault, GatewayFault, InvalidRequest, Overloaded, UnknownSession
-from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId, failure
+from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure
 from app.protocol.revisions import Revision
+from app.telemetry.tally import ServerTally, count
 
 log = logging.getLogger("viaduct.session")
 
@@ -55,6 +58,7 @@ class LiveSession:
         *,
         transport: Transport = "streamable",
         stream_after: float,
+        tally: ServerTally,
         on_end: Callable[["LiveSession"], None],
     ) -> None:
         self.ident = ident
@@ -72,12 +76,14 @@ class LiveSession:
         self._core = core
         self._settings = settings
         self._stream_after = stream_after
+        self._tally = tally
+        self._clocked = Clocked(tally.legacy)
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._log = EventLog(settings.log_bytes, settings.log_count)
         self._streams: dict[StreamId, Stream] = {}
         self._listeners: dict[StreamId, Stream] = {}
-        self._names = count(1)
+        self._names = numbers(1)
         self._sole: StreamId = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = FOREVER
@@ -95,6 +101,20 @@ class LiveSession:
     def is_live(self) -> bool:
         """Whether somebody waits for something here: a call in flight, or a stream with a connection."""
         return self._core.is_busy or any(stream.is_attached for stream in self._streams.values())
+
+    @property
+    def call_count(self) -> int:
+        return len(self._clocked)
+
+    @property
+    def stream_count(self) -> int:
+        """Event streams with a connection."""
+        return sum(stream.is_streaming for stream in self._streams.values())
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What waits for the server to be ready."""
+        return self._core.anteroom.waiting_bytes
 
     @property
     def revision(self) -> Revision:
@@ -132,6 +152,10 @@ class LiveSession:
             is_batch=is_batch,
             takes_json=takes_json,
         )
+        if isinstance(message, Request):
+            self._clocked.begin(ident, message.method)
+        else:
+            self._clocked.begin_all(ident, message)
         self._perform(effects)
         return ident
 
@@ -144,12 +168,18 @@ class LiveSession:
         now = self.used_at = self._loop.time()
         try:
             effects = self._core.ask(message, self._sole, now)
+            self._clocked.begin_all(self._sole, [message])
         except ClientFault as fault:
+            count(self._tally.refusals, fault.reason)
             effects = [ToClient(self._sole, failure(message.id, fault))]
         self._perform(effects)
 
     def tell(self, message: Notification | Reply) -> None:
         now = self.used_at = self._loop.time()
+        if self._sole and isinstance(message, Notification) and message.method == methods.CANCELLED:
+            ident = methods.cancelled_id(message)
+            if ident is not None:
+                self._clocked.cancelled(self._sole, ident)
         self._perform(self._core.tell(message, now))
 
     def listen(self, outlet: Outlet, *, is_logged: bool = True) -> StreamId:
@@ -177,7 +207,10 @@ class LiveSession:
         is_open = stream is not None
         if stream is None:
             stream = Stream(ident, None, self._log, self.tag)
-        stream.attach(outlet, self._log.after(ident, number), self.upstream)
+        replay = self._log.after(ident, number)
+        self._tally.replayed += len(replay.events)
+        self._tally.lost += len(replay.lost)
+        stream.attach(outlet, replay, self.upstream)
         if not is_open:
             stream.end()
         elif ident in self._listeners:
@@ -237,6 +270,8 @@ class LiveSession:
                     stream = self._streams.get(effect.stream)
                     if stream is not None:
                         stream.say(effect.message)
+                    if isinstance(effect.message, (Result, Failure)):
+                        self._clocked.answered(effect.stream, effect.message)
                 case EndStream():
                     stream = self._streams.pop(effect.stream, None)
                     if stream is not None:
@@ -256,6 +291,7 @@ class LiveSession:
 
     def _ended(self, reason: str) -> None:
         log.info("session ended", extra={"server": self.upstream, "reason": reason})
+        count(self._tally.sessions_ended, reason)
         streams, self._streams, self._listeners = self._streams, {}, {}
         for stream in streams.values():
             stream.end()

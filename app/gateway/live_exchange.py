@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from copy import copy
 from itertools import count
+from time import monotonic
 from typing import Protocol
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from app.protocol.faults import BadParams, GatewayFault, Overloaded
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result
 from app.protocol.revisions import SERVED
 from app.protocol.stateless import Admitted, Envelope
+from app.telemetry.tally import CANCELLED, PARKED
 
 
 class Asked(Struct, frozen=True):
@@ -80,6 +82,8 @@ class LiveExchange:
         self._now = now
         self._sole: StreamId = 0
         self._stream: Stream | None = None
+        self._since: float
+        """When the newest POST came."""
         self._can_stream = False
         self._child: CommonChild | None = None
         self._party = 0
@@ -100,6 +104,15 @@ class LiveExchange:
         """Whether an answer is owed that a stopping gateway should wait for."""
         return self._stream is not None and self.asked.request.method != stateless.LISTEN
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a client waits for its answer."""
+        return self._stream is not None and self.answered is None
+
+    @property
+    def is_streaming(self) -> bool:
+        return self._stream is not None and self._stream.is_streaming
+
     # The client.
 
     def begin(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
@@ -108,6 +121,7 @@ class LiveExchange:
         self._can_stream = takes_stream
         self._stream = Stream(ident, outlet, None, "", takes_json=takes_json)
         self.answered = None
+        self._since = monotonic()
         return ident
 
     def current(self) -> Exchange:
@@ -144,7 +158,7 @@ class LiveExchange:
 
     def abandon(self) -> None:
         """It was refused before it had a child; nothing of it is left."""
-        self._stream = None
+        self._stream, self._since = None, 0.0  # Refused is not cancelled.
         self._perform(self.current().gone(self._sole))
 
     def detach(self, ident: StreamId) -> None:
@@ -279,9 +293,16 @@ class LiveExchange:
             return
         if isinstance(message, Result | Failure):
             self.answered = message
+            asked, core = self.asked, self._core
+            if core is None or core.is_over:
+                asked.upstream.tally.modern.add(asked.request.method, message, monotonic() - self._since)
+            else:
+                asked.upstream.tally.modern.end(asked.request.method, PARKED, monotonic() - self._since)
         self._stream.say(message)
 
     def _end(self) -> None:
+        if self.answered is None and self._since:
+            self.asked.upstream.tally.modern.end(self.asked.request.method, CANCELLED, monotonic() - self._since)
         child, self._child = self._child, None
         if child is not None:
             child.leave(self._party)

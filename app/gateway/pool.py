@@ -45,6 +45,8 @@ class Pool:
         self._shared = shared
         self._groups: dict[tuple[str, bytes], _Group] = {}
         self._owned: dict[str, int] = {}
+        self._fallen: dict[str, int] = {}
+        """By principal, the children that were lost and have no successor yet."""
         self.shared_schemas = Schemas()
         self._listening: set[LiveExchange] = set()
         """To the one child that all share."""
@@ -111,7 +113,16 @@ class Pool:
             sentence = "too many requests at once that declare other capabilities than one another"
             raise Overloaded(sentence, reason="pool.capabilitySets", retry_after=1.0)
 
-    def start(self, carried: Envelope, on_lost: Callable[[], None], on_changed: Changed) -> CommonChild:
+    def fell(self, owner: str) -> None:
+        """A child of that principal's was lost: the next one is in its place."""
+        self._fallen[owner] = self._fallen.get(owner, 0) + 1
+
+    def start(self, owner: str, carried: Envelope, on_lost: Callable[[], None], on_changed: Changed) -> CommonChild:
+        fallen = self._fallen.pop(owner, 0)
+        if fallen:
+            self.upstream.tally.child_restarts += 1
+        if fallen > 1:
+            self._fallen[owner] = fallen - 1
         return CommonChild(
             self.upstream,
             self._supervisor,
@@ -220,6 +231,7 @@ class _Group:
             number = grant.child
             self.schemas.forget()  # Its tools may be others than those of a child before it.
             self._children[number] = self._pool.start(
+                self._owner,
                 self._carried,
                 lambda: self._lost(number),
                 lambda news: self._pool.changed(self._owner, news),
@@ -231,6 +243,7 @@ class _Group:
     def _lost(self, number: ChildNumber) -> None:
         """Those who had it hear it from the child itself."""
         self._children.pop(number, None)
+        self._pool.fell(self._owner)
         _tickets, grants = self._leases.lost(number)
         for grant in grants:
             self._grant(grant)

@@ -131,6 +131,7 @@ class OwnChild:
             self._talk.close()
         if greeting is not None and self._falls_back and fault.reason in WRONG_ERA:
             self._eras.learn("modern", speaks=False)
+            self._upstream.tally.child_restarts += 1
             self._start("legacy", falls_back=False)
             self.submit(greeting)
             return

@@ -7,6 +7,7 @@ from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
 from app.core.restarts import RestartPolicy
+from app.telemetry.tally import ServerTally
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 
@@ -39,6 +40,8 @@ class UpstreamSettings:
     """and for how long each."""
     on_exit: OnExit = "restart"
     """Whether a session goes on with another child, when its child ends of itself."""
+    tally: ServerTally = field(default_factory=ServerTally, compare=False, repr=False)
+    """Where is counted what happens at it."""
 
     @property
     def hints(self) -> dict[str, object]:

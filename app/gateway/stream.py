@@ -59,6 +59,11 @@ class Stream:
     def is_attached(self) -> bool:
         return self._outlet is not None
 
+    @property
+    def is_streaming(self) -> bool:
+        """Whether there is a connection, and it carries events."""
+        return self._begun and self._outlet is not None
+
     def say(self, message: Message) -> None:
         """What comes first decides the form: answers alone become JSON, anything else an event stream."""
         if not self._begun:

@@ -35,6 +35,7 @@ class Supervisor:
 
     def restarts(self, upstream: UpstreamSettings) -> None:
         """The next child of it is in place of one that died."""
+        upstream.tally.child_restarts += 1
         self._post(upstream).supervision.wanted_in_place()
 
     def is_failed(self, upstream: UpstreamSettings) -> bool:

@@ -134,6 +134,10 @@ class Child:
         self._listener = listener
         self._stdout.resume()
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._stdin.waiting_bytes
+
     def withdraw(self, key: int) -> bool:
         return self._stdin.withdraw(key)
 

@@ -32,6 +32,12 @@ class Input(asyncio.BaseProtocol):
         self._is_paused = False
         self._is_finishing = False
 
+    @property
+    def waiting_bytes(self) -> int:
+        """What was taken, and is not with the child yet."""
+        buffered = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._queued + self._turn_bytes + buffered
+
     def write(self, line: bytes, key: int | None) -> bool:
         """False where there is no room, or nobody to read it; then nothing was written."""
         transport = self._transport

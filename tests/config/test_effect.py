@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from app.asgi import create_app
-from app.cli.serving import _uvicorn
+from app.cli.serving import _http, _uvicorn
 from app.config import Config
 from app.config.loading import open_logs
 from app.config.tree import Limits, Restarts, Server, Sessions, Stateless, Streams
@@ -23,7 +23,9 @@ def numbers(model: type[BaseModel]) -> Iterator[tuple[str, float]]:
 def composed(config: Config) -> str:
     """All that is built of a configuration, as text."""
     app, wire = create_app(config), _uvicorn(config)
-    return repr((app.gateway.settings, app._settings, vars(wire.http)["limits"], wire.timeout_keep_alive))
+    return repr(
+        (app.gateway.settings, app._settings, vars(_http(config, app.tally))["limits"], wire.timeout_keep_alive)
+    )
 
 
 ELSEWHERE = {"logRate"}

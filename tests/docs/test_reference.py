@@ -9,6 +9,7 @@ from typing import get_args
 
 import click
 import pytest
+from prometheus_client import ProcessCollector
 from pydantic import BaseModel
 
 from app.cli.commands import cli
@@ -19,6 +20,8 @@ from app.edge.app import Place, _places
 from app.gateway.settings import UpstreamSettings
 from app.protocol import faults
 from app.protocol.faults import GatewayFault
+from app.telemetry.numbers import NUMBERS, TIMES
+from app.telemetry.tally import OUTCOMES, STATES
 from app.upstreams.command import Command
 
 ROOT = Path(__file__).parents[2]
@@ -226,6 +229,39 @@ def documented_paths() -> list[str]:
     paths = [row[0] for row in rows("http.md", "path")]
     assert paths
     return paths
+
+
+# Metrics.
+
+
+def metrics_in_code() -> set[tuple[str, str, str]]:
+    ours = {(number.name, number.kind, number.labels) for number in NUMBERS}
+    ours |= {(time.name, "histogram", time.labels) for time in TIMES}
+    of_process = {
+        (family.name + ("_total" if family.type == "counter" else ""), family.type, ())
+        for family in ProcessCollector(registry=None).collect()
+    }
+    assert len(of_process) > 4
+    return {(name, kind, ", ".join(f"`{label}`" for label in labels)) for name, kind, labels in ours | of_process}
+
+
+def test_every_metric_is_documented_with_its_type_and_labels() -> None:
+    documented = [
+        (name, kind, f"`{labels}`" if labels and "`" not in labels else labels)
+        for name, kind, labels, *_ in rows("metrics.md", "metric")
+    ]
+    assert set(documented) == metrics_in_code()
+    assert len(documented) == len(set(documented))
+
+
+def test_every_outcome_and_state_is_documented() -> None:
+    assert {row[0] for row in rows("metrics.md", "outcome")} == OUTCOMES
+    assert {row[0] for row in rows("metrics.md", "state")} == set(STATES)
+
+
+def test_every_way_to_show_metrics_is_documented() -> None:
+    documented = [row[0] for row in rows("metrics.md", "viaduct.metrics")]
+    assert documented == list(get_args(Viaduct.model_fields["metrics"].annotation))
 
 
 # Links.

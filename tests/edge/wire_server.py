@@ -14,6 +14,7 @@ import uvicorn
 import uvloop
 
 from app.edge.wire import BODY_FAULT, WireLimits, protocol
+from app.telemetry.tally import Tally
 
 PATIENCE = 5.0
 """Seconds after which a test gives up on what should have happened at once."""
@@ -252,7 +253,7 @@ def serving(limits: WireLimits, loop: str, **settings: Any) -> Iterator[Served]:
     app = EchoApp()
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
-        app, http=protocol(limits), loop=loop, lifespan="off", log_config=None, access_log=False, **settings
+        app, http=protocol(limits, Tally()), loop=loop, lifespan="off", log_config=None, access_log=False, **settings
     )
     server = _Server(config)
     records: list[logging.LogRecord] = []
