@@ -35,7 +35,7 @@ class Served:
         return {"transport": speaks, "mode": MODES[transport], "url": url, "token": TOKEN}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     installed.require()
     folder = tmp_path_factory.mktemp("served")
