@@ -132,10 +132,6 @@ class Gateway:
             self._watch = Supervisor(self.settings.supervisor, self._tasks)
         return self._watch
 
-    @property
-    def session_count(self) -> int:
-        return len(self._sessions)
-
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
         return taken(self.upstreams.values(), self._sessions.values(), self.exchanges)

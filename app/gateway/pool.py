@@ -220,10 +220,8 @@ class _Group:
         return True
 
     def close(self) -> None:
-        children, self._children = self._children, {}
-        for child in children.values():
-            child.close()
-            child.dismiss()
+        for number in list(self._children):
+            self._stop(number)
         self._alarm.stop()
 
     def _grant(self, grant: Grant) -> None:
@@ -251,10 +249,7 @@ class _Group:
 
     def _retire(self, number: ChildNumber) -> list[Grant]:
         """What it says now is about a call that is over: nobody else gets it, and who listens hears that it ends."""
-        child = self._children.pop(number, None)
-        if child is not None:
-            child.close()
-            child.dismiss()
+        self._stop(number)
         return self._leases.lost(number)[1]
 
     def _stop(self, number: ChildNumber) -> None:

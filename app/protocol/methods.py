@@ -113,11 +113,6 @@ class _Code(Struct):
     code: int = 0
 
 
-class _ToolCall(Struct):
-    name: str = ""
-    arguments: Raw | UnsetType = UNSET
-
-
 class _Page(Struct):
     cursor: str | None = field(default=None, name="nextCursor")
 
@@ -144,7 +139,6 @@ _levels = Decoder(_Level)
 _codes = Decoder(_Code)
 _modes = Decoder(_Mode)
 _forms = Decoder(_Form)
-_tool_calls = Decoder(_ToolCall)
 _pages = Decoder(_Page)
 
 
@@ -302,25 +296,12 @@ def elicitation_mode(params: Raw | None) -> str:
         return ""
 
 
-def called_tool(params: Raw | None) -> tuple[str, Raw]:
-    """The name of the tool and its arguments."""
-    try:
-        called = _tool_calls.decode(params or b"{}")
-    except DecodeError:
-        return "", Raw(b"{}")
-    return called.name, Raw(b"{}") if called.arguments is UNSET else called.arguments
-
-
 def next_cursor(result: Raw) -> str | None:
     """Where the next page of a list begins, if there is one."""
     try:
         return _pages.decode(result).cursor
     except DecodeError:
         return None
-
-
-def implementation(name: str, version: str) -> Raw:
-    return Raw(_encoder.encode({"name": name, "version": version}))
 
 
 def first_field(params: Raw | None) -> str:
