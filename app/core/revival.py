@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import TypeAlias
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from app.core.anteroom import Anteroom
@@ -44,11 +44,11 @@ Outcome: TypeAlias = ToChild | ToSession | Unlike
 class Told(Struct, frozen=True):
     """What a server was told of its client, and what it answered: enough to tell another child the same."""
 
-    initialize: Raw | None
-    """The parameters of it."""
+    initialize: Raw | UnsetType = UNSET
+    """The parameters of it, where there were any."""
     greeted: Raw = Raw(b"{}")
     is_initialized: bool = False
-    level: Raw | None = None
+    level: Raw | UnsetType = UNSET
     subscribed: dict[str, Raw] = {}
     """Parameters too; by URI."""
 
@@ -66,7 +66,7 @@ class Revival:
 
     def __init__(self, mint: Iterator[int], bounds: Bounds = BOUNDS, told: Told | None = None) -> None:
         self.phase = Phase.NEW if told is None else Phase.BEREFT
-        self.told = Told(None) if told is None else told
+        self.told = Told() if told is None else told
         """Another value, whenever there is more to it; it counts once the child has answered."""
         self._mint = mint
         self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
@@ -127,7 +127,8 @@ class Revival:
     def revive(self) -> list[Outcome]:
         """There is another child."""
         self.phase, self._greeting_id = Phase.REPLAYING, next(self._mint)
-        return [ToChild(Request(self._greeting_id, methods.INITIALIZE, self.told.initialize))]
+        params = self.told.initialize
+        return [ToChild(Request(self._greeting_id, methods.INITIALIZE, None if params is UNSET else params))]
 
     # What is kept.
 
@@ -136,7 +137,7 @@ class Revival:
         match self.phase:
             case Phase.NEW:
                 self.phase, self._greeting_id = Phase.GREETING, initialize.id
-                self.told = Told(initialize.params)
+                self.told = Told(UNSET if initialize.params is None else initialize.params)
                 return [ToChild(initialize)]
             case Phase.GREETING:
                 return []
@@ -158,7 +159,7 @@ class Revival:
         uri, params, told = methods.resource_uri(request.params), request.params, self.told
         others = {known: kept for known, kept in told.subscribed.items() if known != uri}
         match request.method:
-            case methods.SET_LEVEL:
+            case methods.SET_LEVEL if params is not None:
                 self.told = replace(told, level=params)
             case methods.SUBSCRIBE if params is not None:
                 self.told = replace(told, subscribed={**others, uri: params})
@@ -211,7 +212,7 @@ class Revival:
         told = self.told
         if told.is_initialized:
             outcomes.append(ToChild(Notification(methods.INITIALIZED)))
-        if told.level is not None:
+        if told.level is not UNSET:
             outcomes.append(self._again(methods.SET_LEVEL, told.level))
         outcomes += [self._again(methods.SUBSCRIBE, params) for params in told.subscribed.values()]
         if told.is_initialized:
