@@ -23,6 +23,9 @@ _MODERN = MODERN.date.encode()
 
 
 async def serve(incoming: Incoming) -> Repeat | None:
+    ident, owner = incoming.head.text(SESSION_ID), incoming.principal.key
+    if ident is not None and incoming.gateway.is_asleep(ident, incoming.upstream.name, owner):
+        await incoming.gateway.wake(ident, incoming.upstream, owner)
     match incoming.scope["method"]:
         case "POST":
             return await _post(incoming)

@@ -37,9 +37,11 @@ class TakenUp:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What a stream is for: the answers to so many requests, or, with None, whatever answers no request."""
+    """What a stream is for: the answers to these requests, or, with None, whatever answers no request. `first` is the
+    number of its first event."""
 
     stream: StreamId
+    first: int
     owed: tuple[RequestId, ...] | None
 
 
@@ -90,7 +92,11 @@ class Store(Protocol):
         """A sleeper that nobody comes for."""
 
     async def read(self, key: Key) -> Saved | None:
-        """None where nothing of it is kept, or it cannot be read."""
+        """None where nothing of it is kept, or it is damaged.
+
+        Raises:
+            Overloaded: it cannot be read now.
+        """
 
     async def close(self) -> None:
         """Write what is left."""

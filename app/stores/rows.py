@@ -68,7 +68,7 @@ def read(connection: sqlite3.Connection, key: Key) -> Saved | None:
     query = "SELECT stream, first, last, listens, owed FROM stream WHERE session = ? ORDER BY stream"
     for stream, first, last, listens, owed in connection.execute(query, (session,)):
         history += [Mark(first, stream), Mark(last, stream)]
-        ways.append(Way(stream, None if listens else _unsealed_owed(key, owed, stream)))
+        ways.append(Way(stream, first, None if listens else _unsealed_owed(key, owed, stream)))
     query = "SELECT number, stream, is_lost, said FROM event WHERE session = ? ORDER BY number"
     for at, stream, is_lost, sealed in connection.execute(query, (session,)):
         said = _unpacker.decode(key.unseal(sealed, _place(b"said", at)))
@@ -103,14 +103,15 @@ def _write(connection: sqlite3.Connection, key: Key, session: int, fact: Fact) -
             run("UPDATE session SET told = ? WHERE id = ?", (sealed, session))
         case Way():
             owed = None if fact.owed is None else key.seal(_encoder.encode(fact.owed), _place(b"owed", fact.stream))
-            values = (session, fact.stream, fact.owed is None, owed)
-            run("INSERT OR REPLACE INTO stream VALUES (?, ?, 0, 0, ?, ?)", values)
+            values = (session, fact.stream, fact.first, fact.first, fact.owed is None, owed)
+            run("INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?)", values)
         case Mark():
             _number(connection, session, fact.stream, fact.number)
         case Event():
             _number(connection, session, fact.stream, fact.number)
             _say(connection, key, session, fact, fact.data)
         case Lost():
+            _number(connection, session, fact.stream, fact.number)
             _say(connection, key, session, fact, None)
         case Evicted():
             run("DELETE FROM event WHERE session = ? AND number = ?", (session, fact.number))
@@ -122,8 +123,8 @@ def _write(connection: sqlite3.Connection, key: Key, session: int, fact: Fact) -
 
 
 def _number(connection: sqlite3.Connection, session: int, stream: int, number: int) -> None:
-    query = "UPDATE stream SET last = ?, first = iif(first, first, ?) WHERE session = ? AND stream = ?"
-    connection.execute(query, (number, number, session, stream))
+    query = "UPDATE stream SET last = max(last, ?) WHERE session = ? AND stream = ?"
+    connection.execute(query, (number, session, stream))
     connection.execute("UPDATE session SET number = max(number, ?) WHERE id = ?", (number, session))
 
 

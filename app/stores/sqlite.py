@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
+from typing import TypeAlias
 
 from msgspec import DecodeError
 
+from app.protocol.faults import Overloaded
 from app.stores import rows
 from app.stores.port import Fact, Saved, Sleeper
 from app.stores.schema import StoreUnusable, open_file
@@ -49,6 +51,9 @@ class _Question:
 @dataclass(frozen=True, slots=True)
 class _Farewell:
     name: bytes
+
+
+_Answer: TypeAlias = "tuple[asyncio.Future[Saved | None], Saved | Overloaded | None]"
 
 
 class SqliteStore:
@@ -107,7 +112,7 @@ class SqliteStore:
                 self._catch_up()
             works = [job for job in jobs if isinstance(job, _Work)]
             questions = [job for job in jobs if isinstance(job, _Question)]
-            answers = [(question.answer, self._read(question.key)) for question in questions]
+            answers: list[_Answer] = [(question.answer, self._read(question.key)) for question in questions]
             if works or answers:
                 self._loop.call_soon_threadsafe(self._tell, works, answers)
         self._file.close()
@@ -157,17 +162,24 @@ class SqliteStore:
             self._given_up |= {work.key.name for work in self._behind if isinstance(work, _Work)}
             self._behind = [work for work in self._behind if isinstance(work, _Farewell)]
 
-    def _read(self, key: Key) -> Saved | None:
+    def _read(self, key: Key) -> Saved | Overloaded | None:
         try:
             return rows.read(self._file, key)
-        except (sqlite3.Error, Unreadable, DecodeError) as wrong:
-            log.warning("a session in the store cannot be read", extra={"why": f"{type(wrong).__name__}: {wrong}"})
+        except (Unreadable, DecodeError) as wrong:
+            log.warning("a session in the store is damaged", extra={"why": f"{type(wrong).__name__}: {wrong}"})
             return None
+        except sqlite3.Error as wrong:
+            log.warning("the store cannot be read", extra={"why": str(wrong)})
+            return Overloaded("the store cannot be read now", reason="store", retry_after=1.0)
 
-    def _tell(self, works: list[_Work], answers: "list[tuple[asyncio.Future[Saved | None], Saved | None]]") -> None:
+    def _tell(self, works: list[_Work], answers: list[_Answer]) -> None:
         """On the loop: a bug in what one of them does is no other's."""
         for work in works:
             self._loop.call_soon(work.done)
         for answer, saved in answers:
-            if not answer.done():
+            if answer.done():
+                continue
+            if isinstance(saved, Overloaded):
+                answer.set_exception(saved)
+            else:
                 answer.set_result(saved)
