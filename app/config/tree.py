@@ -70,7 +70,7 @@ def plain_text(value: str) -> str:
     return value
 
 
-def store(value: str) -> str:
+def store_url(value: str) -> str:
     if value != "memory" and not re.fullmatch(r"sqlite:///[^?#]*[^/?#]", value):
         raise ValueError("must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db")
     return value
@@ -233,7 +233,7 @@ class Viaduct(_Block):
     starts: Count = 4
     """Children that are between their start and their handshake at once."""
     restarts: Restarts = Restarts()
-    store: Annotated[str, AfterValidator(store)] = "memory"
+    store: Annotated[str, AfterValidator(store_url)] = "memory"
     """Where sessions are kept, so that they outlive the gateway."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"

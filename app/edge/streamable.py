@@ -239,7 +239,9 @@ async def _delete(incoming: Incoming) -> None:
     ident = _session_id(incoming)
     if ident is None:
         raise not_allowed(b"POST, OPTIONS", "a DELETE needs the Mcp-Session-Id of an open session")
-    incoming.gateway.delete(incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key))
+    live = incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key)
+    incoming.gateway.delete(live)
+    await live.committed()
     await respond(incoming.send, 204, [*incoming.cors])
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count as numbers
 from typing import Literal, TypeAlias
 
@@ -335,6 +336,13 @@ class LiveSession:
         """What the server was told by now, of this client."""
         if self._journal is not None:
             self._journal.remember(told)
+
+    async def committed(self) -> None:
+        """When what has happened until now is kept; at once, where nothing is."""
+        if self._journal is not None:
+            kept: asyncio.Future[None] = self._loop.create_future()
+            self._journal.then(partial(kept.set_result, None))
+            await asyncio.shield(kept)
 
     def remember_use(self) -> None:
         if self._journal is not None and self._remembered_at < self.used_at:

@@ -1,10 +1,13 @@
 """Sessions that a gateway which is gone has left in the store, until their clients come back or are late."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from app.stores.port import Saved, Store
 from app.stores.sealed import Key, name_of
+
+log = logging.getLogger("viaduct.session")
 
 
 class Sleepers:
@@ -39,9 +42,11 @@ class Sleepers:
         if store is None or key.name not in store.sleepers:
             return
         saved = await store.read(key)
+        if key.name not in store.sleepers:
+            return
         if saved is None:
             self._forget(store, key.name)
-        elif key.name in store.sleepers:
+        else:
             take_up(store, saved)
             store.sleepers.pop(key.name, None)
 
@@ -59,5 +64,6 @@ class Sleepers:
             self._forget(self._store, next(iter(self._store.sleepers)))
 
     def _forget(self, store: Store, name: bytes) -> None:
+        log.info("nobody came back to a session of before", extra={"server": store.sleepers[name].server})
         store.sleepers.pop(name, None)
         store.forget(name)
