@@ -65,8 +65,6 @@ def _complaint(error: ErrorDetails, path: str) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
-        if path == "viaduct.store":
-            return "must be 'memory': only memory is available in this version"
         return f"must be {context['expected']}"
     if kind in _BOUNDS:
         bound, words = _BOUNDS[kind]
