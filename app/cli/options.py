@@ -51,7 +51,9 @@ _OPTIONS = [
         metavar="ORIGIN",
         help="A further web page to serve, as in https://app.example.com; repeatable.",
     ),
-    click.option("--store", metavar="STORE", help="Where sessions outlive the gateway, as in sqlite:///srv/sessions.db."),
+    click.option(
+        "--store", metavar="STORE", help="Where sessions outlive the gateway, as in sqlite:///srv/sessions.db."
+    ),
     click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"])),
     click.option("--log-format", type=click.Choice(["text", "json"])),
     click.option("--exit-with-parent", is_flag=True, help="Stop when the process that started this one ends."),
