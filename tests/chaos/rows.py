@@ -151,7 +151,7 @@ F76 SIGTERM under load
     chaos/stopping a_question_can_still_be_answered_while_it_waits_for_the_call_that_asked
 F78 SIGKILL
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
-    chaos/stopping what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start
+    chaos/stopping what_a_gateway_that_was_killed_with_its_guardian_left_ends_with_its_input_or_at_the_next_start
 F94 proxies that buffer
     chaos/streams every_event_stream_forbids_buffering_and_begins_at_once
 F95 a port in use, an open gateway

@@ -63,6 +63,15 @@ class Gateway:
         """Every living process that came from this gateway: all inherit a variable that its configuration sets."""
         return [pid for pid in _pids() if pid != self.pid and _belongs(pid, f"TEST_GATEWAY={self.mark}".encode())]
 
+    def guardian(self) -> int | None:
+        """The process that is there for when this one is killed."""
+        tree = [(pid, Path(f"/proc/{pid}/cmdline").read_bytes()) for pid in self.direct_children()]
+        return next((pid for pid, command in tree if b"viaduct-guard" in command.split(b"\0")), None)
+
+    def direct_children(self) -> list[int]:
+        """Zombies, too."""
+        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
     def fds(self) -> int:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
