@@ -187,9 +187,9 @@ async def test_what_a_gateway_that_was_killed_with_its_guardian_left_ends_with_i
         os.kill(guardian, signal.SIGKILL)
         gateway.process.kill()
         gateway.process.wait(5)
-        with serving(config(servers()), tmp_path) as again:
+        # Any gateway's start will do, so another on this machine may have been first.
+        with serving(config(servers()), tmp_path):
             assert eventually(lambda: not gateway.children(), 3)
-            assert eventually(lambda: "a gateway that is gone" in again.log, 3)
 
 
 # Bugs, planted in the real program.

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.upstreams.vigil import NAME
-from tests.cli.test_orphans import FIRST, FORKING, children, gateway_of, needs_namespaces, one, said
-from tests.cli.test_serving import TOKEN, arguments, greet, url_of
+from tests.cli.test_orphans import FIRST, FORKING, gateway_of, needs_namespaces, one, said
+from tests.cli.test_serving import TOKEN, arguments, children, greet, url_of
 from tests.cli.viaduct import SECONDS, Serving, environment, serving
 from tests.support.gateway import eventually
 from tests.upstreams.heard import dies, is_alive
