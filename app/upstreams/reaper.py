@@ -87,7 +87,7 @@ def kill_forsaken() -> list[int]:
 
     Nobody can say whose the others are. Their numbers are theirs until we read their status.
     """
-    orphans = [pid for pid in proc.children(os.getpid()) if _is_living_orphan(pid)]
+    orphans = [pid for pid in proc.children(os.getpid()) if pid not in OURS and _is_living_orphan(pid)]
     if not orphans:
         return []
     oldest = min((born for born in map(_born, PARENTS) if born is not None), default=None)
