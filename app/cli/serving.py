@@ -10,7 +10,7 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
 
@@ -23,6 +23,7 @@ from app.config.tree import Viaduct as Settings
 from app.edge.app import Viaduct
 from app.edge.wire import WireLimits, protocol
 from app.telemetry.tally import Tally
+from app.upstreams.guardian import Guardian
 from app.upstreams.reaper import Reaper, adopt_orphans
 
 log = logging.getLogger("viaduct")
@@ -55,7 +56,7 @@ async def _serve(
     server.on_listening = lambda: streams.show(banner(Listen(*taken.getsockname()[:2])))
     server.exit_with_parent = exit_with_parent
     try:
-        with _adopting_orphans():
+        async with _leaving_nobody():
             await server.serve(sockets=[taken])
     except SystemExit:
         # uvicorn's way to say that the application's start failed; it has logged why.
@@ -63,16 +64,19 @@ async def _serve(
     return 0
 
 
-@contextlib.contextmanager
-def _adopting_orphans() -> Iterator[None]:
-    """This process is ours alone, so what our children leave behind may become ours too, and none stays a zombie."""
-    reaper = Reaper()
+@contextlib.asynccontextmanager
+async def _leaving_nobody() -> AsyncIterator[None]:
+    """This process is ours alone, so what our children leave behind may become ours too; and if we are killed, somebody
+    is there who is not."""
+    reaper, guardian = Reaper(), Guardian()
     if adopt_orphans():
         reaper.start(asyncio.get_running_loop())
+    guardian.start()
     try:
         yield
     finally:
         reaper.stop()
+        await guardian.end()
 
 
 class _Server(uvicorn.Server):

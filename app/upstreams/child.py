@@ -20,7 +20,7 @@ from app.upstreams.framing import LineFramer
 from app.upstreams.pipes import Input, Output
 from app.upstreams.spawn import Spawned, spawn
 from app.upstreams.stderr import StderrRing
-from app.upstreams.sweep import Sweeper
+from app.upstreams.sweeper import Sweeper
 from app.upstreams.watch import Exit, Watch
 
 __all__ = ["Child", "ChildLimits", "Exit", "Listener", "start"]

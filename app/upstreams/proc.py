@@ -10,6 +10,7 @@ class Status:
     """`started` is counted in ticks since the machine was: with the number it names a process for good."""
 
     state: str
+    parent: int
     session: int
     started: int
 
@@ -32,7 +33,15 @@ def status(pid: int) -> Status | None:
     except OSError:
         return None
     fields = text[text.rfind(b")") + 2 :].split()
-    return Status(fields[0].decode(), int(fields[3]), int(fields[19]))
+    return Status(fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def children(pid: int) -> list[int]:
+    """Those of its first thread, which all orphans go to."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()]
+    except OSError:
+        return []
 
 
 def variable(pid: int, name: bytes) -> bytes | None:

@@ -155,7 +155,10 @@ F78 SIGKILL
     chaos/survival_of_many what_was_heard_is_said_again_as_it_was_and_nothing_twice
     chaos/survival_of_many what_was_answered_was_executed_once_and_nothing_was_twice
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
-    chaos/stopping what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start
+    chaos/escapees a_gateway_that_is_killed_with_two_hundred_sessions_leaves_nobody
+    cli/guardian what_children_have_left_dies_with_a_killed_gateway_and_so_does_the_guardian
+    cli/guardian a_guardian_that_was_killed_is_replaced_and_the_next_keeps_watch
+    chaos/stopping what_a_gateway_that_was_killed_with_its_guardian_left_ends_with_its_input_or_at_the_next_start
 F94 proxies that buffer
     chaos/streams every_event_stream_forbids_buffering_and_begins_at_once
 F95 a port in use, an open gateway
@@ -189,14 +192,22 @@ R11 a child that was started early is used before its handshake
     chaos/warm a_session_takes_a_child_that_was_told_nothing_yet_and_another_is_started
 R12 a child for each request without a session
     chaos/overload aborted_requests_without_a_session_leave_one_child_at_most
+    chaos/flat ten_thousand_sessions_opened_and_abandoned_leave_memory_flat
+    chaos/flat sessions_with_children_of_their_own_leave_memory_flat
 R13 only the shell is killed
     chaos/children a_server_behind_a_launcher_goes_with_it
+    chaos/escapees a_gateway_that_is_stopped_with_two_hundred_sessions_leaves_nobody
+    chaos/escapees what_hid_its_tag_is_killed_once_no_child_that_lives_can_have_started_it
+    chaos/escapees what_hid_its_tag_is_killed_when_the_gateway_stops_at_the_latest
     chaos/children deleting_a_session_ends_all_that_its_server_started
 R14 children outlive DELETE
+    chaos/escapees two_hundred_deleted_sessions_leave_nobody
     chaos/children deleting_a_session_ends_all_that_its_server_started
 R16 sessions that nobody ends
     chaos/sessions many_sessions_that_nobody_ends_end_by_themselves
     chaos/sessions a_session_whose_id_nobody_ever_names_ends_soon
+    chaos/escapees two_hundred_idle_sessions_leave_nobody
+    chaos/escapees two_hundred_clients_that_vanish_leave_nobody
 R17 first requests that race start several children
     chaos/sessions a_client_that_names_no_session_has_one_child_however_many_requests_come_at_once
 R18 more children than sessions
@@ -207,6 +218,7 @@ R20 a child is dead and its session answers errors for ever
     chaos/revival who_crashes_its_child_again_and_again_loses_its_session_and_nobody_else_does
     chaos/children a_crash_in_mid_call_is_told_and_a_new_session_starts_anew
 R21 a crash before the first answer is waited for
+    chaos/escapees two_hundred_handshakes_that_fail_leave_nobody
     chaos/children a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words
 R22 one bad server stops all
     chaos/supervision a_server_that_always_ends_backs_off_and_then_is_refused_at_once_and_the_others_serve
@@ -214,6 +226,7 @@ R22 one bad server stops all
 R23 the gateway outlives its launcher
     cli/serving it_ends_with_its_launcher_where_that_was_asked_for
 R24 it will not stop
+    chaos/escapees a_gateway_that_is_stopped_with_two_hundred_sessions_leaves_nobody
     chaos/stopping nobody_who_will_not_go_keeps_it_from_ending
 R26 cancelling a call kills the server
     live/protocol cancelling_reaches_the_server_under_its_own_id_and_leaves_it_alive
