@@ -22,22 +22,30 @@ JUMPS = pytest.mark.parametrize("jump", [HOUR, -HOUR])
 BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
 
 
-@pytest.fixture
-def clock(tmp_path: Path) -> Path:
-    """By how many seconds the gateway's wall clock is off."""
-    clock = tmp_path / "clock"
-    clock.write_text("0")
-    return clock
+class Clock:
+    """The gateway's wall clock, which may be off by some seconds."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.jump(0)
+
+    def jump(self, seconds: float) -> None:
+        self.file.write_text(str(seconds))
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, clock: Path) -> Iterator[Gateway]:
+def clock(tmp_path: Path) -> Clock:
+    return Clock(tmp_path / "clock")
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, clock: Clock) -> Iterator[Gateway]:
     """The other token ends in half an hour."""
     plant = f"""
         import time
         right = time.time
         def jumping():
-            with open({str(clock)!r}) as file:
+            with open({str(clock.file)!r}) as file:
                 return right() + float(file.read() or 0)
         time.time = jumping
     """
@@ -56,7 +64,7 @@ def gateway(tmp_path: Path, clock: Path) -> Iterator[Gateway]:
 @JUMPS
 @on_loop
 async def test_nothing_that_is_timed_ends_sooner_or_later_when_the_clock_jumps(
-    gateway: Gateway, clock: Path, jump: int
+    gateway: Gateway, clock: Clock, jump: int
 ) -> None:
     client, modern = await Client(gateway).open(), StatelessClient(gateway)
     asks = await modern.asked("interview", rounds=[["form"]], nonce="parked")
@@ -64,7 +72,7 @@ async def test_nothing_that_is_timed_ends_sooner_or_later_when_the_clock_jumps(
     began = time.monotonic()
     sleeping = await client.ask(CALL, called("sleep", seconds=0.6, nonce="slept"), ident="s")
     endless = await client.ask(CALL, called("swallow"), ident="e")
-    clock.write_text(str(jump))
+    clock.jump(jump)
     assert (await client.settle(sleeping, "s"))["result"]["content"][0]["text"] == "slept"
     assert (await client.settle(endless, "e"))["error"]["code"] == -31003
     assert 0.9 < time.monotonic() - began < 3
@@ -77,10 +85,10 @@ async def test_nothing_that_is_timed_ends_sooner_or_later_when_the_clock_jumps(
 
 @JUMPS
 @on_loop
-async def test_a_child_is_started_again_in_time_when_the_clock_jumps(gateway: Gateway, clock: Path, jump: int) -> None:
+async def test_a_child_is_started_again_in_time_when_the_clock_jumps(gateway: Gateway, clock: Clock, jump: int) -> None:
     client = await Client(gateway).open()
     began = time.monotonic()
-    clock.write_text(str(jump))
+    clock.jump(jump)
     await client.call(CALL, called("die"))
     assert await client.tool("echo", nonce="again") == "again"
     assert time.monotonic() - began < 5
@@ -88,10 +96,10 @@ async def test_a_child_is_started_again_in_time_when_the_clock_jumps(gateway: Ga
 
 @JUMPS
 @on_loop
-async def test_no_age_is_negative_when_the_clock_jumps(gateway: Gateway, clock: Path, jump: int) -> None:
+async def test_no_age_is_negative_when_the_clock_jumps(gateway: Gateway, clock: Clock, jump: int) -> None:
     client = await Client(gateway).open()
     running = await client.ask(CALL, called("sleep", seconds=0.3), ident=1)
-    clock.write_text(str(jump))
+    clock.jump(jump)
     await client.settle(running, 1)
     await (await Client(gateway, "modern").open()).tool("pid")
     told = at_rest(gateway)
@@ -105,10 +113,10 @@ async def test_no_age_is_negative_when_the_clock_jumps(gateway: Gateway, clock: 
 
 
 @on_loop
-async def test_a_token_ends_by_the_clock_and_is_good_again_when_that_goes_back(gateway: Gateway, clock: Path) -> None:
+async def test_a_token_ends_by_the_clock_and_is_good_again_when_that_goes_back(gateway: Gateway, clock: Clock) -> None:
     client, other = await Client(gateway).open(), await Client(gateway, token=OTHER_TOKEN).open()
     for jump, status in ((0, 200), (HOUR, 401), (-HOUR, 200), (HOUR, 401), (0, 200)):
-        clock.write_text(str(jump))
+        clock.jump(jump)
         reply = await other.ask("ping")
         await reply.body()
         assert (reply.status, await client.status()) == (status, 200), jump
