@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.chaos.conftest import Connect
+from tests.support import metrics
 from tests.support.client import Client, called
 from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving, stateless_entry
 from tests.support.http import Reply, on_loop, soon
-from tests.support.metrics import number
 
 CALL = "tools/call"
 BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
@@ -226,5 +226,5 @@ async def test_a_client_without_a_session_does_not_notice(gateway: Gateway, undi
     pid = await kill(gateway, client)
     assert int(await client.tool("pid")) != pid
     # Its session has no id to be deleted by, and ends with one death too many.
-    while await number(gateway, "viaduct_sessions", server="nameless"):
+    while await metrics.number(gateway, "viaduct_sessions", server="nameless"):
         await kill(gateway, client)

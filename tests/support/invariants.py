@@ -28,7 +28,9 @@ PASSING = (
 
 
 @contextmanager
-def undisturbed(gateway: Gateway, bystander: Bystander, seconds: float = SECONDS) -> Iterator[list[Client]]:
+def undisturbed(
+    gateway: Gateway, bystander: Bystander, seconds: float = SECONDS, memory: int = MEMORY
+) -> Iterator[list[Client]]:
     """Around a fault. The sessions of the clients in the list are ended before the look at what is left."""
     clients: list[Client] = []
     fds, children, lines = gateway.fds(), set(gateway.children()), len(gateway.log_lines)
@@ -42,7 +44,7 @@ def undisturbed(gateway: Gateway, bystander: Bystander, seconds: float = SECONDS
     assert eventually(lambda: set(gateway.children()) <= children, seconds), "children were left behind"
     assert eventually(lambda: gateway.fds() <= fds, seconds), f"{gateway.fds() - fds} descriptors were left behind"
     assert eventually(lambda: not grown(kept, at_rest(gateway)), seconds), grown(kept, at_rest(gateway))
-    assert gateway.rss() - rss < MEMORY, f"{(gateway.rss() - rss) >> 20} MiB were left behind"
+    assert gateway.rss() - rss < memory, f"{(gateway.rss() - rss) >> 20} MiB were left behind"
     log = gateway.own_log(lines)
     assert "Traceback" not in log, log
     assert CANARY not in log, log
