@@ -26,7 +26,14 @@ class Host:
     """`epoch` counts what struck the gateway itself, and `kills` those strikes that left it no last word."""
 
     def __init__(
-        self, name: str, content: dict[str, Any], folder: Path, wrong: list[str], *, has_store: bool = False
+        self,
+        name: str,
+        content: dict[str, Any],
+        folder: Path,
+        wrong: list[str],
+        *,
+        has_store: bool = False,
+        program: Sequence[str] = ("-m", "app"),
     ) -> None:
         self.name = name
         self.has_store = has_store
@@ -35,6 +42,7 @@ class Host:
         self.up = asyncio.Event()
         self.gateway: Gateway
         self._wrong = wrong
+        self._program = program
         self._mark = secrets.token_hex(8)
         self.port = _free_port()
         for server in content["mcpServers"].values():
@@ -45,7 +53,7 @@ class Host:
         self._life: AbstractContextManager[Gateway]
 
     async def start(self) -> None:
-        self._life = started(self._arguments, self._mark)
+        self._life = started(self._arguments, self._mark, self._program)
         self.gateway = await asyncio.to_thread(self._life.__enter__)
         self.up.set()
 

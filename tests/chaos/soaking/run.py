@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -38,6 +39,7 @@ class Soak:
     seed: int
     folder: Path
     store: str = "memory"
+    program: Sequence[str] = ("-m", "app")
     history: History = field(default_factory=History)
     rss: list[tuple[float, int]] = field(default_factory=list)
 
@@ -53,10 +55,8 @@ class Soak:
         return self._summary(violations, time.monotonic() - began)
 
     async def _both(self) -> None:
-        wrong = self.history.wrong
-        enduring = Host("enduring", _content(idle=2), self.folder, wrong)
-        has_store = self.store != "memory"
-        mortal = Host("mortal", _content(idle=10, store=self.store), self.folder, wrong, has_store=has_store)
+        enduring = self._host("enduring", _content(idle=2))
+        mortal = self._host("mortal", _content(idle=10, store=self.store), has_store=self.store != "memory")
         for host in (enduring, mortal):
             await host.start()
         try:
@@ -64,6 +64,9 @@ class Soak:
         finally:
             for host in (mortal, enduring):
                 await host.end()
+
+    def _host(self, name: str, content: dict[str, Any], *, has_store: bool = False) -> Host:
+        return Host(name, content, self.folder, self.history.wrong, has_store=has_store, program=self.program)
 
     def _watched(self, enduring: Host, mortal: Host, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread of its own, for the look at what is left waits."""
