@@ -1,8 +1,8 @@
 """Which test stands for which kind of fault.
 
 F rows are faults that a gateway meets (child process; client, HTTP and protocol; gateway and host), R rows are what
-users of other bridges reported, N rows are what was thought of here. Each is a sentence, and below it the tests that would fail if it came back: where
-each is, and its name without `test_`.
+users of other bridges reported, N rows are what was thought of here. Each is a sentence, and below it the tests that
+would fail if it came back: where each is, and its name without `test_`.
 """
 
 from dataclasses import dataclass
