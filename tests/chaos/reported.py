@@ -6,6 +6,8 @@ R01 a second client, or one that comes back, ends the process
 R02 every client hears what is said to others
     chaos/sessions the_same_ids_in_two_sessions_never_meet
     live/sse two_clients_hear_only_their_own
+    live/shared progress_under_one_token_reaches_only_who_asked
+    live/stateless_crowd twenty_clients_of_both_eras_hear_nothing_but_their_own
 R03 every request has id 1
     chaos/sessions one_id_many_times_in_flight_gets_each_post_its_own_answer
 R04 a client that leaves ends the process
@@ -16,6 +18,7 @@ R06 a spawn that fails ends every session
     chaos/overload without_descriptors_left_a_session_is_refused_and_the_others_go_on
 R08 clients of one child are mixed up
     chaos/sessions twenty_clients_of_one_shared_child_each_get_their_own
+    live/stateless_crowd twenty_clients_of_both_eras_share_one_child
 R09 state is lost between calls
     chaos/children state_stays_within_a_session_and_one_child_serves_it
 R11 a child that was started early is used before its handshake
@@ -92,8 +95,10 @@ R45 clients that never echo the session id
     chaos/sessions a_client_that_never_echoes_the_session_id_is_served_after_its_handshake
 R46 streams that an edge holds back
     chaos/streams every_event_stream_forbids_buffering_and_begins_at_once
+    deploy/proxies a_stream_begins_at_once_and_its_comments_are_not_held_back
 R48 idle streams are cut
     chaos/streams quiet_streams_are_kept_warm_by_comments
+    deploy/proxies a_stream_begins_at_once_and_its_comments_are_not_held_back
 R49 GET without a session
     chaos/http without_a_session_there_is_nothing_to_hear_or_to_end
     live/stateless there_is_nothing_to_get_or_delete_without_sessions
@@ -111,6 +116,7 @@ R54 DNS rebinding
     chaos/admission only_known_hosts_are_served_on_any_route
 R55 redirects
     chaos/admission both_spellings_answer_directly
+    real/behind_nginx a_client_is_asked_and_answers_under_the_sub_path
 R57 browsers
     chaos/admission a_browser_may_ask_first_without_a_token_and_hears_what_it_may_send
     chaos/admission a_browser_can_read_every_answer_also_a_refusal

@@ -214,6 +214,7 @@ F85 a clock that jumps
     chaos/clock a_token_ends_by_the_clock_and_is_good_again_when_that_goes_back
 F94 proxies that buffer
     chaos/streams every_event_stream_forbids_buffering_and_begins_at_once
+    deploy/proxies a_stream_begins_at_once_and_its_comments_are_not_held_back
 F95 a port in use, an open gateway
     cli/commands a_port_in_use_is_78_before_anything_starts
     cli/commands an_open_gateway_on_every_address_is_78

@@ -22,7 +22,7 @@ class LegacyWorker(Worker):
             epoch = self.host.epoch
             acts = (self.act() for _ in range(self.chance.randint(1, 4)))
             outcomes = await asyncio.gather(*acts)
-            if self.host.epoch != epoch or not self.host.up.is_set():
+            if self._was_struck(epoch):
                 await self.host.up.wait()
                 if not await self._is_taken_up_again():
                     return
@@ -64,17 +64,24 @@ class LegacyWorker(Worker):
         return self._client.path, self._client.token, self._client.headers(), body
 
     async def resume(self, call: Call) -> Reply | None:
-        if call.last is None:
-            return None
-        if not self.host.up.is_set() or self.host.epoch != call.epoch:
-            if not self.host.has_store:
+        """With a store, from the next life of the gateway too, and from the one after that."""
+        while call.last is not None:
+            if self._was_struck(call.epoch) and not self.host.has_store:
                 return None
             await self.host.up.wait()
-        call.epoch, call.kills = self.host.epoch, self.host.kills
-        try:
-            return await self._client.listen(call.last)
-        except BROKEN:
-            return None
+            call.epoch, call.kills = self.host.epoch, self.host.kills
+            try:
+                reply = await self._client.listen(call.last)
+            except BROKEN:
+                reply = None
+            if reply is not None and reply.is_stream:
+                return reply
+            if reply is not None:
+                reply.drop()
+            if not self._was_struck(call.epoch):
+                self.history.outcomes[f"not resumed: {reply.status if reply else 'broken'}"] += 1
+                return None
+        return None
 
     async def asked(self, call: Call, message: dict[str, Any]) -> bool:
         if message.get("method") != "elicitation/create":

@@ -190,8 +190,6 @@ class Worker(ABC):
                 resumed = await self.resume(call)
                 if resumed is None:
                     return "left" if was_mine else self._lost(call, f"the stream broke: {broken!r}", needs_kill=True)
-                if not resumed.is_stream:
-                    return await self._settled(call, await resumed.json(), resumed.status)
                 reply = resumed
 
     async def _leave(self, call: Call, reply: Reply) -> str:
@@ -297,8 +295,12 @@ class Worker(ABC):
         return "lost"
 
     def _excuse(self, sentence: str, epoch: int) -> None:
-        if self.host.epoch == epoch and self.host.up.is_set():
+        if not self._was_struck(epoch):
             self.wrong(sentence)
+
+    def _was_struck(self, epoch: int) -> bool:
+        """Whether the gateway itself was, since then."""
+        return self.host.epoch != epoch or not self.host.up.is_set()
 
 
 def _sized(headers: dict[str, str], body: bytes) -> dict[str, str]:
