@@ -90,6 +90,8 @@ R43 an unknown session is no 404
     chaos/sessions unknown_ended_and_foreign_sessions_cannot_be_told_apart
     chaos/sessions where_it_is_so_configured_a_request_without_a_session_is_400
 R44 old sessions after a restart
+    chaos/survival an_old_session_is_served_by_a_child_that_is_started_when_somebody_wants_it
+    chaos/survival_of_many every_old_session_is_served_and_every_stream_comes_to_an_end
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
 R45 clients that never echo the session id
     chaos/sessions a_client_that_never_echoes_the_session_id_is_served_after_its_handshake

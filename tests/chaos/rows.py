@@ -204,6 +204,10 @@ F76 SIGTERM under load
     chaos/parked a_subscription_is_taken_down_in_good_order
     chaos/parked a_parked_call_does_not_keep_the_gateway
 F78 SIGKILL
+    chaos/survival a_call_that_was_in_flight_is_answered_on_its_stream_with_what_is_known
+    chaos/survival_of_many every_call_that_was_in_flight_has_one_outcome
+    chaos/survival_of_many what_was_heard_is_said_again_as_it_was_and_nothing_twice
+    chaos/survival_of_many what_was_answered_was_executed_once_and_nothing_was_twice
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
     chaos/stopping what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start
     chaos/stateless a_killed_gateway_leaves_no_child_and_what_it_sealed_begins_nothing_twice
