@@ -1,8 +1,8 @@
 """All requests of stateless clients: where each begins, and where a retry finds the call that was parked for it."""
 
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
+from time import monotonic
 
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, Encoder
@@ -119,7 +119,7 @@ class Exchanges:
         Raises:
             BadParams: it is too late, or another retry was earlier.
         """
-        if sealed.expires_at < time.time():
+        if sealed.expires_at < monotonic():
             raise state_unknown(server)
         if sealed.round == 0:
             return None
@@ -134,7 +134,7 @@ class Exchanges:
             live.ident = secrets.token_urlsafe(16)
         if round_:
             self._parked[live.ident] = live, round_
-        expires_at = time.time() + asked.upstream.deadlines.park
+        expires_at = monotonic() + asked.upstream.deadlines.park
         bound_to = _bound_to(asked.owner, asked.upstream.name, asked.request)
         return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)
 

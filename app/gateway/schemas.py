@@ -9,6 +9,7 @@ from msgspec import Raw
 from app.core.deadlines import FOREVER
 from app.core.mirrors import Mirrors, check_call, mirrors
 from app.gateway.common import CommonChild
+from app.gateway.patient import PatientTimer
 from app.protocol import discovery, methods, stateless
 from app.protocol.discovery import Filter
 from app.protocol.faults import GatewayFault, HeaderMismatch
@@ -122,7 +123,8 @@ class _Reader:
 
     def begin(self) -> None:
         self._party = self._child.join(self)
-        self._timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._overdue)
+        loop = asyncio.get_running_loop()
+        self._timer = PatientTimer(loop, loop.time() + _PATIENCE_SECONDS, self._overdue)
         self._ask(None)
 
     def ready(self) -> None:

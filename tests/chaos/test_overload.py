@@ -23,6 +23,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     content = config(
         {
             "calm": entry(**BRISK),
+            "ending": entry(**BRISK, onExit="end"),
             "exits": entry("--mode", "exit0", **BRISK),
             "asks": entry("--mode", "asks", "--n", "1000000", **BRISK),
         },
@@ -95,7 +96,7 @@ async def test_calls_over_the_limit_are_refused_at_once_and_never_reach_the_serv
 async def test_aborted_requests_without_a_session_leave_one_child_at_most(
     gateway: Gateway, undisturbed: list[Client]
 ) -> None:
-    before, client = len(gateway.children()), Client(gateway, "calm")
+    before, client = len(gateway.children()), Client(gateway, "ending")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": CALL, "params": called("count")}).encode()
     for number in range(40):
         if number % 5:
