@@ -68,8 +68,9 @@ class Journal:
         self._put(told)
 
     def used(self) -> None:
+        """Nobody needs to wait for that."""
         if self._is_kept:
-            self._put(Used(time.time()))
+            self._store.keep(self._key, [Used(time.time())], _done)
 
     def leave(self) -> None:
         """The session ends for this gateway; the next one goes on with it."""
@@ -140,6 +141,9 @@ class Journal:
 
 def _unnoted(_change: Change) -> None:
     """The log is nobody's any more: if it knew its session, only the garbage collector could end both."""
+
+
+def _done() -> None: ...
 
 
 def _nothing(_stream: StreamId) -> None:

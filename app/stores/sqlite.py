@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from msgspec import DecodeError
 
+from app.core.replay import Event
 from app.protocol.faults import Overloaded
 from app.stores import rows
 from app.stores.port import Fact, Saved, Sleeper
@@ -31,8 +32,9 @@ log = logging.getLogger("viaduct.store")
 _AGAIN_SECONDS = 1.0
 _TELL_SECONDS = 60.0
 _AT_ONCE = 1000
-_BEHIND_MAX = 100_000
-"""Facts that wait for a disk which takes none; beyond that their sessions are not kept any more."""
+_BEHIND_BYTES = 64 << 20
+_BEHIND_COUNT = 100_000
+"""Of what waits for a disk that takes nothing; beyond that the sessions concerned are not kept any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,10 @@ class _Work:
     key: Key
     facts: list[Fact]
     done: Callable[[], None]
+
+    @property
+    def size(self) -> int:
+        return sum(len(fact.data) for fact in self.facts if isinstance(fact, Event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,11 @@ class SqliteStore:
         self.is_failing = False
         self._told_at = -_TELL_SECONDS
         self._jobs: SimpleQueue[_Work | _Question | _Farewell | None] = SimpleQueue()
+        self._jobs_left: list[_Work | _Question | _Farewell | None] = []
+        """What was taken from the queue, and nobody was told of yet."""
         self._behind: list[_Work | _Farewell] = []
         self._given_up: set[bytes] = set()
+        self._is_over = self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._loop: asyncio.AbstractEventLoop
 
@@ -83,17 +92,24 @@ class SqliteStore:
         self._thread.start()
 
     def keep(self, key: Key, facts: list[Fact], done: Callable[[], None]) -> None:
-        self._jobs.put(_Work(key, facts, done))
+        if self._is_over:
+            self._loop.call_soon(done)
+        else:
+            self._jobs.put(_Work(key, facts, done))
 
     def forget(self, name: bytes) -> None:
-        self._jobs.put(_Farewell(name))
+        if not self._is_over:
+            self._jobs.put(_Farewell(name))
 
     async def read(self, key: Key) -> Saved | None:
+        if self._is_over:
+            return None
         answer: asyncio.Future[Saved | None] = self._loop.create_future()
         self._jobs.put(_Question(key, answer))
         return await answer
 
     async def close(self) -> None:
+        self._is_closing = True
         if self._thread.is_alive():
             self._jobs.put(None)
             await asyncio.to_thread(self._thread.join)
@@ -103,9 +119,18 @@ class SqliteStore:
     # The thread.
 
     def _run(self) -> None:
+        """Should a bug end it, nobody must wait for it."""
+        try:
+            self._serve()
+        finally:
+            self._file.close()
+            with suppress(RuntimeError):  # The loop is closed: nobody waits.
+                self._loop.call_soon_threadsafe(self._over)
+
+    def _serve(self) -> None:
         is_open = True
         while is_open:
-            jobs = self._next()
+            jobs = self._jobs_left = self._next()
             is_open = None not in jobs
             self._behind += [job for job in jobs if isinstance(job, _Work | _Farewell)]
             if self._behind:
@@ -115,7 +140,7 @@ class SqliteStore:
             answers: list[_Answer] = [(question.answer, self._read(question.key)) for question in questions]
             if works or answers:
                 self._loop.call_soon_threadsafe(self._tell, works, answers)
-        self._file.close()
+            self._jobs_left = []
 
     def _next(self) -> "list[_Work | _Question | _Farewell | None]":
         """What is there, as soon as there is anything, or it is time to try again what failed."""
@@ -129,7 +154,7 @@ class SqliteStore:
     def _catch_up(self) -> None:
         try:
             self._write()
-        except sqlite3.Error as wrong:
+        except sqlite3.OperationalError as wrong:
             self._failed(wrong)
         else:
             self._behind.clear()
@@ -158,8 +183,9 @@ class SqliteStore:
         if self._told_at + _TELL_SECONDS < monotonic():
             self._told_at = monotonic()
             log.error("the store cannot be written: sessions may not survive a restart", extra={"why": str(wrong)})
-        if sum(len(work.facts) for work in self._behind if isinstance(work, _Work)) > _BEHIND_MAX:
-            self._given_up |= {work.key.name for work in self._behind if isinstance(work, _Work)}
+        works = [work for work in self._behind if isinstance(work, _Work)]
+        if sum(len(work.facts) for work in works) > _BEHIND_COUNT or sum(work.size for work in works) > _BEHIND_BYTES:
+            self._given_up |= {work.key.name for work in works}
             self._behind = [work for work in self._behind if isinstance(work, _Farewell)]
 
     def _read(self, key: Key) -> Saved | Overloaded | None:
@@ -171,6 +197,17 @@ class SqliteStore:
         except sqlite3.Error as wrong:
             log.warning("the store cannot be read", extra={"why": str(wrong)})
             return Overloaded("the store cannot be read now", reason="store", retry_after=1.0)
+
+    def _over(self) -> None:
+        """On the loop: whoever still waits goes on."""
+        self._is_over = True
+        if not self._is_closing:
+            log.error("the store has failed: no session survives a restart any more")
+        jobs = self._jobs_left
+        while not self._jobs.empty():
+            jobs.append(self._jobs.get_nowait())
+        works = [job for job in jobs if isinstance(job, _Work)]
+        self._tell(works, [(job.answer, None) for job in jobs if isinstance(job, _Question)])
 
     def _tell(self, works: list[_Work], answers: list[_Answer]) -> None:
         """On the loop: a bug in what one of them does is no other's."""

@@ -49,11 +49,12 @@ class Caller:
         return await self.client.ask(CALL, called("sleep", seconds=60), "silent")
 
     async def _listen(self, name: str, asking: Any) -> None:
+        reply = await asking
         with suppress(*BROKEN):
-            reply = await asking
             while True:
                 event = await reply.next_event()
                 self.heard.setdefault(name, []).append(event)
+        reply.close()
 
     async def _count(self) -> None:
         with suppress(*BROKEN):
@@ -69,7 +70,9 @@ class Caller:
 
     async def _again(self, first: Event) -> list[Event]:
         reply = await self.client.listen(first.id)
-        return [event async for event in reply.events() if event.data]
+        events = [event async for event in reply.events() if event.data]
+        reply.close()
+        return events
 
 
 @pytest.fixture(scope="module")

@@ -194,6 +194,17 @@ async def test_everything_that_is_kept_is_said_to_be_done_in_its_order(tmp_path:
     await store.close()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@on_loop
+async def test_should_a_bug_end_the_thread_nobody_waits_for_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    store.start()
+    await kept(store, KEY, OPENED, OPENED)  # Which nobody does: one name twice.
+    await kept(store, KEY, TOLD)
+    assert await store.read(KEY) is None
+    await store.close()
+
+
 def test_a_file_in_use_is_refused(tmp_path: Path) -> None:
     with closing(open_file(tmp_path / "sessions.db")), pytest.raises(StoreUnusable, match="in use by another gateway"):
         SqliteStore(tmp_path / "sessions.db")
