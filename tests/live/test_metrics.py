@@ -25,7 +25,7 @@ STREAMS = {"logCount": 4, "streamAfter": 0.05}
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
     servers = {
         "stage": entry(),
-        "shared": entry(isolation="shared", era="legacy"),
+        "shared": entry(isolation="shared", era="legacy", onExit="end"),
         "deaf": entry("--mode", "never_reads", "--discover", "-32601", requestTimeout=60),
         "gone": {"command": "no-such-command"},
     }
