@@ -68,7 +68,8 @@ async def test_a_session_outlives_its_child_and_the_next_call_is_served_by_anoth
     client, other = await connect(), await connect()
     spared = await other.ask(CALL, called("sleep", seconds=0.5, nonce="spared"), ident=1)
     pid = int(await client.tool("pid"))
-    calls = [await client.ask(CALL, called("sleep", seconds=60), ident=number) for number in range(20)]
+    sleep = called("sleep", seconds=60)
+    calls = await asyncio.gather(*(client.ask(CALL, sleep, ident=number) for number in range(20)))
     os.kill(pid, signal.SIGKILL)
     for number, reply in enumerate(calls):
         error = (await client.settle(reply, number))["error"]

@@ -63,10 +63,12 @@ class Heard(Outlet):
 def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     gc.collect()
     gc.disable()
+    gc.freeze()  # What other tests keep does not count.
     try:
         with asyncio.Runner(loop_factory=request.param) as runner:
             yield runner.run
     finally:
+        gc.unfreeze()
         gc.enable()
 
 

@@ -25,7 +25,7 @@ STREAMS = {"logCount": 4, "streamAfter": 0.05}
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
     servers = {
         "stage": entry(),
-        "shared": entry(isolation="shared", era="legacy"),
+        "shared": entry(isolation="shared", era="legacy", onExit="end"),
         "deaf": entry("--mode", "never_reads", "--discover", "-32601", requestTimeout=60),
         "gone": {"command": "no-such-command"},
     }
@@ -221,8 +221,8 @@ def test_messages_for_which_there_is_no_room_are_counted(tmp_path: Path) -> None
         assert await number(gateway, "viaduct_child_undelivered_total", server="deaf") == 2
         assert (await calls(gateway, "deaf"))["legacy", "ping", "overloaded"] == 1
 
-    servers = {"deaf": entry("--mode", "never_reads")}
-    with serving(config(servers, limits={"queueCount": 1}), tmp_path) as gateway:
+    servers = {"deaf": entry("--mode", "never_reads", stopTimeout=0.3, killTimeout=0.3)}
+    with serving(config(servers, limits={"queueCount": 1}, drain=0.1), tmp_path) as gateway:
         check()
 
 

@@ -42,13 +42,15 @@ def test_nothing_wanted_is_nobody_killed(tagged: Tagged) -> None:
 
 
 def test_what_a_gateway_that_is_gone_left_behind_is_killed(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    namespace, own, started, *_ = sweep.run_tag().split(".")
+    _, own, started, *_ = sweep.run_tag().split(".")
+    namespace = f"{own}0"  # Of these processes only: any other gateway that starts now would kill them, too.
+    monkeypatch.setattr(proc, "pid_namespace", lambda: namespace)
     gone = subprocess.Popen(["true"])
     gone.wait()
     pids = {
         "of one that is gone": tagged(f"{namespace}.{gone.pid}.{started}.abcd:1"),
         "of one whose number is another's now": tagged(f"{namespace}.{own}.{int(started) - 1}.abcd:1"),
-        "of one that lives": tagged(f"{sweep.run_tag()}:1"),
+        "of one that lives": tagged(f"{namespace}.{own}.{started}.abcd:1"),
         "of one that is not seen from here": tagged(f"1{namespace}.{gone.pid}.{started}.abcd:1"),
         "of nobody known": tagged("abcd:1"),
         "of no name": tagged(""),
