@@ -14,7 +14,7 @@ from tests.chaos.soaking.run import Soak, shown
 
 SECONDS = float(os.environ.get("VIADUCT_SOAK_SECONDS", "120" if os.environ.get("VIADUCT_CI") else "8"))
 SEED = int(os.environ.get("VIADUCT_SOAK_SEED", random.randrange(1 << 30)))
-STORES = ["memory"]
+STORES = ["memory", "sqlite:///"]
 """What the gateway that is struck keeps its sessions in: `sqlite:///` for a file in the folder of the test."""
 
 

@@ -41,7 +41,9 @@ def undisturbed(
     finally:
         bounded(_end(clients))
         sight = bystander.end()
-    assert eventually(lambda: set(gateway.children()) <= children, seconds), "children were left behind"
+    assert eventually(lambda: set(gateway.children()) <= children, seconds), (
+        f"children were left behind: {sorted(set(gateway.children()) - children)}"
+    )
     assert eventually(lambda: gateway.fds() <= fds, seconds), f"{gateway.fds() - fds} descriptors were left behind"
     assert eventually(lambda: not grown(kept, at_rest(gateway)), seconds), grown(kept, at_rest(gateway))
     assert gateway.rss() - rss < memory, f"{(gateway.rss() - rss) >> 20} MiB were left behind"

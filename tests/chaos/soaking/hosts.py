@@ -19,6 +19,7 @@ from tests.support.invariants import CANARY
 BELOW_EPHEMERAL = range(20_000, 32_000)
 """From these no connection of a client takes its own port while the gateway is away."""
 DRAIN_SECONDS = 1.0
+CATCH_UP_SECONDS = 2.0
 STOP_SECONDS = DRAIN_SECONDS + 6
 
 
@@ -81,11 +82,13 @@ class Host:
         await self.start()
 
     async def fill_disk(self, seconds: float) -> None:
-        """For so long, no file of the gateway can grow."""
+        """For so long, no file of the gateway can grow. Then it has the time to make up for what it could not keep: who
+        is killed before has lost it, and says so in the log."""
         pids = [self.gateway.pid]
         _limit_files(pids, 1)
         await asyncio.sleep(seconds)
         _limit_files([*pids, *self.gateway.children()], resource.RLIM_INFINITY)
+        await asyncio.sleep(CATCH_UP_SECONDS)
 
 
 def _limit_files(pids: list[int], size: int) -> None:

@@ -19,6 +19,7 @@ from tests.chaos.soaking.working import HASTY, Worker
 from tests.support.gateway import config, entry, eventually, stateless_entry
 from tests.support.http import bounded
 from tests.support.invariants import undisturbed
+from tests.support.metrics import at_rest
 from tests.support.watching import Bystander, standing_by
 
 WORKERS = {"enduring": (3, 3), "mortal": (3, 2)}
@@ -82,7 +83,9 @@ class Soak:
         with undisturbed(enduring.gateway, bystander, 15, memory=128 << 20):
             asyncio.run_coroutine_threadsafe(self._work(enduring, mortal, spared), loop).result()
             wake(children, spared)
-            assert eventually(lambda: len(set(children()) - spared) <= 1, 20), "sessions did not end"
+            assert eventually(lambda: _sessions(enduring) == 1, 20), "sessions did not end"
+            # The child that all shared stays, and comes again while there is anybody who shares it.
+            assert eventually(lambda: len(set(children()) - spared) <= 1, 20), "children outlived their sessions"
             kill(children, spared)
 
     async def _work(self, enduring: Host, mortal: Host, spared: set[int]) -> None:
@@ -138,6 +141,10 @@ class Soak:
             "violations": len(violations),
             "first_violations": violations[:20],
         }
+
+
+def _sessions(host: Host) -> float:
+    return sum(at_rest(host.gateway)["viaduct_sessions"].values())
 
 
 def _content(idle: float, store: str = "memory") -> dict[str, Any]:
