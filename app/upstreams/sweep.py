@@ -13,10 +13,13 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 
 from app.upstreams import proc
 
 TAG = "VIADUCT_CHILD"
+_LOOKS = 2
+"""A process that becomes another program has no environment for an instant, so one look is not enough."""
 _SECONDS_MAX = 2.0
 """Who was killed is waited for, and who was started meanwhile looked for, no longer than this."""
 
@@ -48,14 +51,13 @@ def run_of(pid: int) -> str:
 def kill_while(is_wanted: Callable[[int], bool]) -> list[int]:
     """Again and again until none is found: one that is being killed may just have started another."""
     killed: list[int] = []
-    until = time.monotonic() + _SECONDS_MAX
-    while time.monotonic() < until:
+    quiet, until = 0, time.monotonic() + _SECONDS_MAX
+    while quiet < _LOOKS and time.monotonic() < until:
         with ExitStack() as handles:
             found = {pid: _handle(pid, handles) for pid in proc.pids() if pid != os.getpid() and is_wanted(pid)}
             dying = [pid for pid, handle in found.items() if _kill(pid, handle, is_wanted)]
             killed += [pid for pid in dying if pid not in killed]
-            if not dying:
-                break
+            quiet = 0 if dying else quiet + 1
             _see_dead([found[pid] for pid in dying], until)
     return killed
 
@@ -72,7 +74,9 @@ def _is_forsaken(run: str) -> bool:
     if not namespace or namespace != proc.pid_namespace() or not pid.isdigit():
         return False
     gateway = proc.status(int(pid))
-    return gateway is None or not gateway.is_alive or str(gateway.started) != started
+    if gateway is None:
+        return not Path(f"/proc/{pid}").exists()
+    return not gateway.is_alive or str(gateway.started) != started
 
 
 def _tag_of(pid: int) -> str:

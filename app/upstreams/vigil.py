@@ -15,7 +15,7 @@ NAME = "viaduct-guard"
 """How it is listed; the kernel keeps 15 characters."""
 _LOOKS = 3
 _PAUSE_SECONDS = 0.1
-"""A process that becomes another program has no environment for an instant, so one look is not enough."""
+"""Nobody is in a hurry here, and nobody looks after it."""
 _SECONDS_MAX = 60.0
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 

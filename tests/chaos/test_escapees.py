@@ -118,7 +118,7 @@ async def test_two_hundred_deleted_sessions_leave_nobody(tmp_path: Path) -> None
 
 @on_loop
 async def test_two_hundred_idle_sessions_leave_nobody(tmp_path: Path) -> None:
-    idle = 1.0
+    idle = 3.0
     with gateway_of(tmp_path, idleTimeout=idle) as gateway:
         await opened(gateway)
         assert_nobody_is_left(gateway, time.monotonic() + idle)
