@@ -132,9 +132,9 @@ async def test_two_hundred_clients_that_vanish_leave_nobody(tmp_path: Path) -> N
         leaving = clients(gateway, GREETING)
         for place, way in enumerate((left_unanswered, left_unconfirmed, left_listening)):
             await for_all(leaving[place::3], way)
-        began = time.monotonic() + timeout
-        assert_nobody_is_left(gateway, began)
-        assert await number(gateway, "viaduct_child_starts_total") == SESSIONS
+        assert_nobody_is_left(gateway, time.monotonic() + timeout)
+        # Some starts are taken over by who comes later.
+        assert await number(gateway, "viaduct_child_starts_total") > SESSIONS / 2
 
 
 async def left_unanswered(client: Client) -> None:
