@@ -353,12 +353,14 @@ class Gateway:
         limits, now = self.settings.sessions, asyncio.get_running_loop().time()
         self._sleepers.expire(time.time() - limits.idle_seconds)
         for live in list(self._sessions.values()):
+            if live.is_live:
+                live.used_at = now
             live.remember_use()
             if not live.is_confirmed and live.is_busy:
                 live.opened_at = now  # Its server is still starting, or waits for its turn to.
             elif not live.is_confirmed and now - live.opened_at > limits.confirm_seconds:
                 live.close("unconfirmed")
-            elif now - live.used_at > limits.idle_seconds and not live.is_live:
+            elif now - live.used_at > limits.idle_seconds:
                 live.close("idle")
         self._arm_sweep()
 
