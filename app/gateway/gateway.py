@@ -14,6 +14,7 @@ from app.gateway.census import taken
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
+from app.gateway.gate import Gate
 from app.gateway.lasting import LastingSeat, Place
 from app.gateway.live import LiveSession, Transport
 from app.gateway.pool import Pool
@@ -23,7 +24,7 @@ from app.gateway.stream import Outlet
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
-from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
+from app.protocol.faults import ShuttingDown, Unavailable, UnknownSession
 from app.protocol.jsonrpc import Notification, Request
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.telemetry.tally import Census
@@ -39,7 +40,8 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
-        self.exchanges = Exchanges(self._pool_of, self._admit_exchange)
+        self._gate = Gate(settings.sessions, lambda: self.supervisor, lambda name: name in self._shared)
+        self.exchanges = Exchanges(self._pool_of, self._gate.admit_exchange)
         self.is_draining = False
         self._sessions: dict[str, LiveSession] = {}
         self._owned: dict[str, int] = {}
@@ -61,6 +63,7 @@ class Gateway:
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
         self._arm_sweep()
+        self.supervisor.tell_protections(self.upstreams.values())
         self.supervisor.keep_warm(self.upstreams.values())
         self._tasks.spawn(_sweep_forsaken(), "sweep")
 
@@ -144,8 +147,7 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
-        self._admit(owner)
-        self.supervisor.admit(upstream)
+        self._admit(upstream, owner)
         return self._seated(upstream, owner, transport, None)[0]
 
     def begin(self, upstream: UpstreamSettings, owner: str, initialize: Request) -> LiveSession:
@@ -157,8 +159,7 @@ class Gateway:
         wish = Wish(owner, upstream.name, bytes(initialize.params or b""))
         seat = None if self.is_draining else self._foundlings.take(wish)
         if seat is None:
-            self._admit(owner)
-            self.supervisor.admit(upstream)
+            self._admit(upstream, owner)
         live, seat = self._seated(upstream, owner, "streamable", seat)
         begun = self._begun[live.ident] = Begun(wish, live, seat)
         live.on_forsaken = partial(self._foundlings.leave, wish, begun)
@@ -232,17 +233,10 @@ class Gateway:
         live.tell(Notification(methods.INITIALIZED))
         return live
 
-    def _admit(self, owner: str) -> None:
-        limits = self.settings.sessions
+    def _admit(self, upstream: UpstreamSettings, owner: str) -> None:
         if self.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-        if len(self._sessions) >= limits.count_max:
-            raise Overloaded("too many sessions", reason="sessions.max", retry_after=5.0)
-        if self._owned.get(owner, 0) >= limits.per_principal_max:
-            raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
-
-    def _admit_exchange(self, upstream: UpstreamSettings) -> None:
-        self.supervisor.admit(upstream)
+        self._gate.admit(upstream, owner, len(self._sessions), self._owned.get(owner, 0))
 
     def _take_place(self, upstream: UpstreamSettings, mint: Iterator[int], seat: LastingSeat, *, again: bool) -> Place:
         """At a fresh child; `again` where it is in place of one that died."""
