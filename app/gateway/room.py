@@ -13,8 +13,8 @@ from app.protocol.faults import Overloaded
 from app.upstreams import machine
 
 _LOOK_SECONDS = 1.0
-_LOOK_AGAIN_SECONDS = 0.05
-"""Before somebody is refused, what was seen so long ago is looked at once more."""
+_PAUSE = 20
+"""Before somebody is refused it is looked at once more, but looking takes no more than this part of all time."""
 _FILES_OF_A_CHILD = 4
 """Three pipes, and what tells of its exit."""
 _FILES_OF_A_CONNECTION = 1
@@ -103,6 +103,7 @@ class Files:
         self._added = 0
         self._max = 0
         self._counted_at = -_LOOK_SECONDS
+        self._again_after = 0.0
 
     def add(self, count: int = _FILES_OF_A_CONNECTION) -> None:
         self._added += count
@@ -119,7 +120,7 @@ class Files:
         self._look(_LOOK_SECONDS)
         if not self._exceeds(percent, coming):
             return False
-        self._look(_LOOK_AGAIN_SECONDS)
+        self._look(self._again_after)
         return self._exceeds(percent, coming)
 
     def _exceeds(self, percent: int, coming: int) -> bool:
@@ -130,6 +131,7 @@ class Files:
         if now - self._counted_at >= age:
             self._counted, self._max = machine.open_files(), machine.open_files_max()
             self._added, self._counted_at = 0, now
+            self._again_after = _PAUSE * (self._clock() - now)
 
 
 class Memory:

@@ -195,6 +195,7 @@ class Ward:
             except Unavailable as fault:
                 if not self._replaces or fault.reason != "no_resources":
                     raise
+            log.warning("no room to start another child", extra={"server": self._post.upstream.name})
             self._give_back()
             await self._pause(_AGAIN_SECONDS)
 

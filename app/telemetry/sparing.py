@@ -8,8 +8,8 @@ WHOLE = "viaduct.payload"
 """The logger of what is logged whole on purpose, for hunting a bug."""
 
 _OURS = ("viaduct", "app.", "uvicorn.error")
-"""The loggers whose errors all pass. Another library may say one thousands of times a second, as asyncio does where there are
-no descriptors left."""
+"""The loggers whose errors all pass. Another library may repeat one by the thousand, as asyncio does where there are no
+descriptors left."""
 
 
 class Sparing(logging.Filter):

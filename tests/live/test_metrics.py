@@ -146,7 +146,7 @@ def test_a_stateless_request_that_is_refused_is_no_call(tmp_path: Path) -> None:
         await client.asked("ask_form")
         assert (await client.ask("tools/list")).status == 429
         assert await calls(gateway) == {("modern", "tools/call", "parked"): 1}
-        assert await number(gateway, "viaduct_refusals_total", server="stage", reason="calls_in_flight") == 1
+        assert await number(gateway, "viaduct_refusals_total", server="stage", reason="stateless.maxRequests") == 1
         assert await number(gateway, "viaduct_calls_in_flight") == 0
 
     with serving(config({"stage": entry()}, stateless={"maxRequests": 1}), tmp_path) as gateway:
