@@ -150,5 +150,3 @@ def test_where_limits_cannot_be_set_a_server_that_has_some_is_not_started(
     with serving(config(servers), tmp_path) as gateway:
         refused_and_served(gateway)
         assert "prlimit of util-linux is missing" in told_of(gateway, "limited")
-
-
