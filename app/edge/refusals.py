@@ -37,7 +37,7 @@ _TOO_MANY = frozenset(
         "limits.inFlight",
         "stateless.maxRequests",
         "stateless.maxParked",
-        "streams",
+        "streams.maxPerSession",
     }
 )
 """What somebody has too many of alone: 429. Where it is all together, it is 503."""

@@ -26,8 +26,8 @@ class Gate:
         self._opened = Bucket(settings.rate, clock())
         self._opened_by: Buckets[str] = Buckets(settings.rate_per_principal)
 
-    def admit(self, upstream: UpstreamSettings, owner: str, sessions: int, owned: int) -> None:
-        """Another session, beside so many, of which so many are the owner's.
+    def admit(self, upstream: UpstreamSettings, owner: str, sessions: int, owned: int, *, is_new: bool) -> None:
+        """Another session, beside so many, of which so many are the owner's; one that is taken up is not new.
 
         Raises:
             Overloaded, Unavailable: and nothing has happened.
@@ -39,7 +39,8 @@ class Gate:
             raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
         self._supervisor().admit(upstream)
         self._supervisor().admit_child(upstream, is_there=self._is_there(upstream))
-        self._take(owner)
+        if is_new:
+            self._take(owner)
 
     def admit_exchange(self, upstream: UpstreamSettings) -> None:
         """A stateless request. Whether it needs a child of its own turns out later, but where all share one.

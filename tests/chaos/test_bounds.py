@@ -244,7 +244,7 @@ BOUNDS = [
     Bound("stateless.maxRequests", 429, stateless_requests, {"stateless": {"maxRequests": 2}}),
     Bound("stateless.maxParked", 429, parked_calls, {"stateless": {"maxParked": 2}}),
     Bound("stateless.maxCapabilitySets", 503, capability_sets, {"stateless": {"maxCapabilitySets": 2}}),
-    Bound("streams", 429, streams, {"streams": {"maxPerSession": 2}}),
+    Bound("streams.maxPerSession", 429, streams, {"streams": {"maxPerSession": 2}}),
 ]  # fmt: skip
 
 

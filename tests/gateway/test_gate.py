@@ -39,9 +39,11 @@ class Doors:
         self.supervisor = Supervisor(SupervisorSettings(room=RoomSettings(children_max)), Tasks())
         self.gate = Gate(settings, lambda: self.supervisor, self.shared.__contains__, lambda: self.now)
 
-    def refused(self, owner: str = "one", upstream: UpstreamSettings = STAGE, sessions: int = 0, owned: int = 0) -> str:
+    def refused(
+        self, owner: str = "one", upstream: UpstreamSettings = STAGE, owned: int = 0, *, is_new: bool = True
+    ) -> str:
         try:
-            self.gate.admit(upstream, owner, sessions, owned)
+            self.gate.admit(upstream, owner, 0, owned, is_new=is_new)
         except Overloaded as fault:
             return fault.reason
         return ""
@@ -58,6 +60,13 @@ def test_who_is_too_fast_is_refused_and_another_is_not() -> None:
     doors = Doors(SessionSettings(rate_per_principal=Rate(1.0, 2)))
     assert [doors.refused() for _ in range(3)] == ["", "", "sessions.ratePerPrincipal"]
     assert doors.refused("other") == ""
+
+
+@in_loop
+def test_a_session_of_before_is_taken_up_however_fast_others_are_opened() -> None:
+    doors = Doors(SessionSettings(rate_per_principal=Rate(1.0, 1)))
+    assert [doors.refused(is_new=is_new) for is_new in (True, False, False)] == ["", "", ""]
+    assert doors.refused() == "sessions.ratePerPrincipal"
 
 
 @in_loop
