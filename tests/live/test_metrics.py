@@ -237,7 +237,7 @@ def test_connections_that_are_turned_away_are_counted(tmp_path: Path) -> None:
         async def is_told() -> bool:
             reply = await request(gateway.port, "GET", "/metrics")
             text = (await reply.body()).decode()
-            return 'viaduct_refusals_total{reason="overloaded",server=""} ' in text
+            return 'viaduct_refusals_total{reason="limits.connections",server=""} ' in text
 
         assert await soon(is_told)
 
