@@ -375,7 +375,7 @@ class LiveSession:
         """A stream that nobody reads any more makes room for a new one, the oldest first."""
         attached = [ident for ident, stream in self._streams.items() if stream.is_attached]
         if len(attached) >= self._settings.streams_max:
-            raise Overloaded("too many streams open in this session", reason="streams", retry_after=1.0)
+            raise Overloaded("too many streams open in this session", reason="streams.maxPerSession", retry_after=1.0)
         detached = [ident for ident, stream in self._listeners.items() if not stream.is_attached]
         for ident in detached[: len(self._listeners) - self._settings.streams_max + 1]:
             del self._listeners[ident]

@@ -105,6 +105,12 @@ F28 a crash loop
     chaos/supervision a_server_that_always_ends_backs_off_and_then_is_refused_at_once_and_the_others_serve
     chaos/supervision after_the_cool_down_one_start_is_tried_and_the_server_heals
     chaos/supervision who_crashes_its_own_child_does_not_shut_the_server_for_others
+F29 a server that takes all memory
+    chaos/limits a_server_that_takes_too_much_memory_dies_alone_and_its_calls_are_told
+    chaos/limits little_by_little_is_too_much_as_well
+    upstreams/start a_child_is_the_first_to_go_where_memory_runs_out
+F30 a fork bomb
+    chaos/limits a_fork_bomb_is_confined_and_ends_with_its_session
 F33 a client that vanishes in mid-call
     chaos/streams a_call_goes_on_although_its_client_has_gone_and_its_answer_can_be_fetched
     chaos/streams a_client_that_leaves_before_a_quick_answer_disturbs_nobody
@@ -190,6 +196,8 @@ F65 methods that there are not, and envelopes that are not whole
     chaos/stateless what_is_refused_for_its_headers_or_its_envelope_never_reaches_the_server
 F66 more sessions and connections than there may be
     chaos/overload a_principal_gets_as_many_sessions_as_it_may_have_and_no_child_more
+    chaos/bounds a_principal_that_opens_sessions_without_end_gets_few_and_nobody_else_notices
+    chaos/bounds what_is_over_a_bound_is_refused_at_once_by_its_name_and_others_are_served_and_it_heals
     edge/wire_time connections_over_the_cap_are_told_so_and_others_are_served
     chaos/parked one_principal_cannot_park_without_bounds
     live/stateless_bounds other_capabilities_mean_another_child_and_there_are_only_so_many_sets_at_once
@@ -214,11 +222,19 @@ F78 SIGKILL
     chaos/survival_of_many what_was_answered_was_executed_once_and_nothing_was_twice
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
     chaos/stateless a_killed_gateway_leaves_no_child_and_what_it_sealed_begins_nothing_twice
+F80 no file descriptors left
+    chaos/bounds what_is_over_a_bound_is_refused_at_once_by_its_name_and_others_are_served_and_it_heals
+    chaos/bounds without_a_descriptor_for_a_connection_the_gateway_neither_spins_nor_fills_its_log
+    chaos/bounds a_session_whose_child_died_waits_where_there_are_no_descriptors_for_another
+    chaos/overload without_descriptors_left_a_session_is_refused_and_the_others_go_on
 F85 a clock that jumps
     chaos/clock nothing_that_is_timed_ends_sooner_or_later_when_the_clock_jumps
     chaos/clock a_child_is_started_again_in_time_when_the_clock_jumps
     chaos/clock no_age_is_negative_when_the_clock_jumps
     chaos/clock a_token_ends_by_the_clock_and_is_good_again_when_that_goes_back
+F88 a gateway that takes too much memory
+    chaos/bounds what_is_over_a_bound_is_refused_at_once_by_its_name_and_others_are_served_and_it_heals
+    chaos/bounds where_the_machine_gives_little_memory_most_of_it_is_the_bound
 F94 proxies that buffer
     chaos/streams every_event_stream_forbids_buffering_and_begins_at_once
     deploy/proxies a_stream_begins_at_once_and_its_comments_are_not_held_back
