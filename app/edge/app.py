@@ -249,7 +249,9 @@ def _resource(server: ResourceServer | None, path: str) -> Resource | None:
 def _documents(places: dict[str, Place], server: ResourceServer, prefix: str) -> dict[str, Place]:
     """What OAuth clients read about each endpoint, and about all of us."""
     resources = {"": server.resource()}
-    resources |= {path: place.resource for path, place in places.items() if place.upstream and place.resource}
+    for path, place in places.items():
+        if place.resource is not None and place.resource.url.endswith(f"{prefix}{path}"):
+            resources[path] = place.resource
     return {
         where: Place(b"GET, HEAD, OPTIONS", document=resource.document)
         for path, resource in resources.items()
