@@ -31,9 +31,9 @@ class Principal:
     def key(self) -> str:
         """Equal keys mean one and the same principal: sessions are bound to it.
 
-        No name, subject or client has a NUL in it, so that nobody's key is somebody else's.
+        No name, subject or client has a control character in it, so that nobody's key is somebody else's.
         """
-        return self.name if self.issuer is None else f"\0{self.issuer}\0{self.name}\0{self.client}"
+        return self.name if self.issuer is None else f"\x1f{self.issuer}\x1f{self.name}\x1f{self.client}"
 
 
 ANONYMOUS = Principal("anonymous", frozenset({"*"}))
