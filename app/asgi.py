@@ -6,11 +6,12 @@ for open connections before it tells us to stop, so give it `--timeout-graceful-
 
 import os
 from importlib.metadata import version
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from app.admitting import authentication, resource_server
-from app.config import Config, named_by, open_logs
+from app.config import Config, ConfigError, named_by, open_logs
 from app.config.tree import Restarts, Server
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
@@ -27,6 +28,8 @@ from app.gateway.settings import (
     SupervisorSettings,
     UpstreamSettings,
 )
+from app.stores.port import Store
+from app.stores.sqlite import SqliteStore, StoreUnusable
 from app.telemetry.metrics import Metrics
 from app.telemetry.tally import Tally
 from app.upstreams.child import ChildLimits
@@ -40,7 +43,7 @@ def create_app(config: Config | None = None) -> Viaduct:
         open_logs(config)
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
-    gateway, tally = Gateway(gateway_settings(config)), Tally()
+    gateway, tally = Gateway(gateway_settings(config), _store(settings.store)), Tally()
     places = [f"/servers/{name}" for name in config.servers] + ([""] if len(config.servers) == 1 else [])
     return Viaduct(
         gateway,
@@ -58,6 +61,20 @@ def create_app(config: Config | None = None) -> Viaduct:
     )
 
 
+def _store(name: str) -> Store | None:
+    """The path in the URL is absolute, as in any URL of a file.
+
+    Raises:
+        ConfigError: the file is not one of ours, or is damaged or in use.
+    """
+    if name == "memory":
+        return None
+    try:
+        return SqliteStore(Path("/" + name.removeprefix("sqlite://").lstrip("/")))
+    except StoreUnusable as wrong:
+        raise ConfigError(f"viaduct.store: {wrong}") from wrong
+
+
 def gateway_settings(config: Config) -> GatewaySettings:
     settings = config.viaduct
     return GatewaySettings(
@@ -70,6 +87,7 @@ def gateway_settings(config: Config) -> GatewaySettings:
             streams_max=settings.streams.max_per_session,
             log_bytes=settings.streams.log_bytes,
             log_count=settings.streams.log_count,
+            queue_bytes=settings.streams.queue_bytes,
         ),
         version("mcp-viaduct"),
         PoolSettings(

@@ -1,7 +1,7 @@
 """Whether one key made one signature: all that is asked of python-jose, and the only place that knows it.
 
 Its `jwt.decode` would also choose the key, read the header and judge the claims, each more leniently than RFC 8725
-asks; docs/adr/0009-tokens.md lists how. So it gets one prepared key, bytes and a signature.
+asks; docs/adr/0011-tokens.md lists how. So it gets one prepared key, bytes and a signature.
 """
 
 import logging

@@ -91,6 +91,12 @@ def listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def store_url(value: str) -> str:
+    if value != "memory" and not re.fullmatch(r"sqlite:///[^?#]*[^/?#]", value):
+        raise ValueError("must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db")
+    return value
+
+
 Text = Annotated[str, AfterValidator(plain_text)]
 Audience = Annotated[tuple[Text, ...], BeforeValidator(listed), Field(strict=False)]
 Algorithm = Literal["RS256", "RS384", "RS512", "ES256", "ES384", "ES512"]
@@ -327,7 +333,8 @@ class Viaduct(_Block):
     starts: Count = 4
     """Children that are between their start and their handshake at once."""
     restarts: Restarts = Restarts()
-    store: Literal["memory"] = "memory"
+    store: Annotated[str, AfterValidator(store_url)] = "memory"
+    """Where sessions are kept, so that they outlive the gateway."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False
