@@ -50,11 +50,17 @@ def parse(token: str) -> Compact:
     if not _OF_OTHERS.isdisjoint(header):
         raise BadToken("unsupported_header")
     algorithm, kid = header.get("alg"), header.get("kid")
-    if not isinstance(algorithm, str) or not isinstance(kid, str | None):
+    typ = header.get("typ", "JWT")
+    if not isinstance(algorithm, str) or not isinstance(kid, str | None) or not isinstance(typ, str):
         raise BadToken("bad_header")
     claims = _object(_decoded(payload), "bad_claims")
     signed = f"{head}.{payload}".encode("ascii")
-    return Compact(algorithm, kid, _kind(header.get("typ", "JWT")), claims, signed, _decoded(signature))
+    return Compact(algorithm, kid, kind_of(typ), claims, signed, _decoded(signature))
+
+
+def kind_of(typ: str) -> str:
+    """What a `typ` means: a media type, with or without its first part (RFC 7515, section 4.1.9)."""
+    return typ.lower().removeprefix("application/")
 
 
 def strict_object(text: bytes) -> Claims:
@@ -89,12 +95,6 @@ def _decoded(part: str) -> bytes:
     if urlsafe_b64encode(raw).rstrip(b"=").decode() != part:
         raise BadToken("bad_base64")
     return raw
-
-
-def _kind(typ: object) -> str:
-    if not isinstance(typ, str):
-        raise BadToken("bad_header")
-    return typ.lower().removeprefix("application/")
 
 
 def _unique(pairs: list[tuple[str, object]]) -> Claims:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.auth.claims import Expected, admitted
-from app.auth.compact import Compact
+from app.auth.compact import Compact, kind_of
 from app.auth.jwks import KeySet
 from app.auth.principal import Principal
 from app.auth.verdicts import BadToken
@@ -23,7 +23,7 @@ class JwtVerifier:
     def __init__(self, rules: JwtRules, keys: KeySet, wall_clock: Callable[[], float] = time.time) -> None:
         self._keys = keys
         self._rules = rules
-        self._types = frozenset(kind.lower() for kind in rules.types)
+        self._types = frozenset(kind_of(typ) for typ in rules.types)
         self._wall_clock = wall_clock
 
     @property

@@ -59,7 +59,9 @@ def _let_in(auth: Auth) -> list[str]:
 def _clients(config: Config, base: str, fresh_token: str | None) -> list[str]:
     name = next(iter(config.servers))
     url = f"{base}/servers/{name}/mcp"
-    bearer = None if config.no_auth else f"Bearer {fresh_token or 'YOUR_TOKEN'}"
+    auth = config.viaduct.auth
+    signs_in = auth.has_issuers and not auth.tokens and auth.tokens_file is None
+    bearer = None if config.no_auth or signs_in else f"Bearer {fresh_token or 'YOUR_TOKEN'}"
     headers = {"headers": {"Authorization": bearer}} if bearer else {}
     flag = f' --header "Authorization: {bearer}"' if bearer else ""
     vs_code = {"servers": {name: {"type": "http", "url": url, **headers}}}

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import hashes, hmac, serialization
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from app.auth.claims import Expected, spellings
+from app.auth.claims import Expected, admitted, spellings
 from app.auth.compact import parse
 from app.auth.jwks import KeySet, Patience
 from app.auth.jwt import JwtRules, JwtVerifier
@@ -231,6 +233,43 @@ def test_a_token_for_one_endpoint_says_so_and_one_for_all_of_us_does_not() -> No
     assert verified(bare(aud=[*urls, "x"]), rules=rules).resources == set(urls)
     assert verified(bare(aud=[urls[0], AUDIENCE]), rules=rules).resources is None
     assert cause(bare(aud=f"{AUDIENCE}/servers/none/mcp"), rules=rules) == "wrong_audience"
+
+
+@given(st.text(max_size=200))
+def test_whatever_is_presented_is_a_bad_token_or_a_good_one(presented: str) -> None:
+    with pytest.raises(BadToken):
+        parse(presented)
+
+
+@given(st.one_of(st.binary(max_size=60), st.just(b"{}")), st.one_of(st.binary(max_size=60), st.just(b"{}")))
+def test_whatever_is_in_it_too(head: bytes, payload: bytes) -> None:
+    with pytest.raises(BadToken):
+        verified(f"{b64(head)}.{b64(payload)}.{b64(b'x' * 256)}")
+
+
+@given(st.integers(0, len(GOOD) - 1), st.sampled_from("Az09-_.=!\n"))
+def test_a_good_token_with_any_one_character_changed_is_bad(place: int, character: str) -> None:
+    assume(GOOD[place] != character)
+    with pytest.raises(BadToken):
+        verified(GOOD[:place] + character + GOOD[place + 1 :])
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from(sorted(claims(NOW)) + ["nbf", "scp", "azp", "typ", "jti"]), json_values)
+def test_a_claim_of_any_kind_makes_a_principal_or_a_bad_token(name: str, value: object) -> None:
+    said = claims(NOW) | {name: value}
+    try:
+        principal = admitted(said, EXPECTED, NOW)
+    except BadToken:
+        return
+    assert principal.key.isprintable() or principal.key.startswith("\x1f")
+    principal.key.encode()
 
 
 # Keys.

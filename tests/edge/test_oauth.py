@@ -225,6 +225,21 @@ def test_a_token_for_one_url_is_refused_at_all_others(world: World, monkeypatch:
     assert served == ["bob", "ada", "ada"]
 
 
+@pytest.mark.parametrize("token", [None, b"bad", b"git"])
+def test_every_place_but_the_open_ones_wants_a_token_for_itself(world: World, token: bytes | None) -> None:
+    """All that is there, so that a path that is added later is tried as well."""
+    headers = [] if token is None else [(b"authorization", b"Bearer " + token)]
+    open_to_all, closed = set(), set()
+    for path in world.app._places:
+        if token == b"git" and path.strip("/") == "servers/git/mcp":
+            continue
+        for method in ("GET", "POST", "DELETE"):
+            status = world.ask(path, method, *headers)[0]
+            (closed if status == 401 else open_to_all).add(path.strip("/"))
+    assert {path for path in open_to_all if not path.startswith(".well-known/")} == {"healthz", "readyz"}
+    assert closed >= {"servers/time/mcp", "servers/git/sse", "servers/git/messages"}
+
+
 @pytest.mark.parametrize(
     ("oauth", "challenge"),
     [
