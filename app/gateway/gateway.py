@@ -144,7 +144,7 @@ class Gateway:
 
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
-        return taken(self.upstreams.values(), self._sessions.values(), self.exchanges)
+        return taken(self.upstreams.values(), self.views(), self._sessions.values(), self._sleepers, self.exchanges)
 
     # Sessions.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 
 from app.stores.port import Saved, Store
@@ -19,6 +20,10 @@ class Sleepers:
 
     def __len__(self) -> int:
         return 0 if self._store is None else len(self._store.sleepers)
+
+    def by_server(self) -> Counter[str]:
+        """How many there are."""
+        return Counter(sleeper.server for sleeper in (self._store.sleepers.values() if self._store else ()))
 
     def holds(self, ident: str, upstream: str, owner: str) -> bool:
         if not self:

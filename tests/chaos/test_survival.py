@@ -17,6 +17,7 @@ import pytest
 from tests.support.client import Client, called
 from tests.support.gateway import OTHER_TOKEN, ROOT, TOKEN, Gateway, config, entry, eventually, serving
 from tests.support.http import Event, Reply, on_loop
+from tests.support.metrics import number
 
 CALL = "tools/call"
 BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
@@ -75,6 +76,7 @@ async def test_no_child_is_started_before_that_and_none_for_who_only_ends_its_se
         kill(gateway)
     with kept(tmp_path) as again:
         client.port = other.port = again.port
+        assert await number(again, "viaduct_sessions_asleep", server="stage") == 2
         await (await Client(again).open()).tool("echo", nonce="another")
         assert len(again.children()) == 1
         reply = await client.delete()
