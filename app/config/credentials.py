@@ -75,9 +75,7 @@ def check_issuers(settings: Viaduct) -> None:
     if auth.has_issuers and settings.public_url is None:
         raise ConfigError("viaduct.publicUrl is missing; add it, for by that URL OAuth clients and issuers know us")
     if "offline_access" in auth.scopes:
-        raise ConfigError(
-            "viaduct.auth.scopes must not have offline_access: whether to stay signed in is for the client"
-        )
+        raise ConfigError("viaduct.auth.scopes must not have offline_access; leave that to the clients")
     for index, jwt in enumerate(auth.jwt):
         if jwt.issuer in [earlier.issuer for earlier in auth.jwt[:index]]:
             raise ConfigError(f"viaduct.auth.jwt.{index}.issuer {jwt.issuer!r} is there twice; keep one")

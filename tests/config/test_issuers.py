@@ -54,7 +54,7 @@ def test_one_audience_may_stand_for_a_list_of_one(loading: Loading) -> None:
         (issuers({**JWT, "jwks": "x"}), "viaduct.auth.jwt.0.jwks is not a setting; did you mean viaduct.auth.jwt.0.jwksUri?"),
         (issuers(introspection={**ASKED, "clientSecret": ""}), "viaduct.auth.introspection.clientSecret must not be empty"),
         (issuers(introspection={**ASKED, "secret": "x"}), "viaduct.auth.introspection.secret is not a setting; did you mean viaduct.auth.introspection.clientSecret?"),
-        (issuers(JWT, scopes=["read", "offline_access"]), "viaduct.auth.scopes must not have offline_access: whether to stay signed in is for the client"),
+        (issuers(JWT, scopes=["read", "offline_access"]), "viaduct.auth.scopes must not have offline_access; leave that to the clients"),
         ({"outbound": {"allow": ["10.0.0.1/8"]}}, "viaduct.outbound.allow.0 must be an address or a network as in 10.0.0.0/8"),
         ({"auth": {"tokensFile": "none.json"}}, "none.json: no such file or directory"),
     ],
