@@ -32,9 +32,6 @@ class Term:
         self._told.discard(told)
 
     def end(self, how: How) -> None:
-        if self.how is not None:
-            return
-        self.how = how
-        everybody, self._told = self._told, set()
-        for told in everybody:
-            told(how)
+        self.how = self.how or how
+        while self._told:
+            self._told.pop()(self.how)
