@@ -75,7 +75,9 @@ class KeySet:
             CannotVerify: nobody knows, because the issuer was never reached, or not for too long.
         """
         if self._clock() >= self._fresh_until and not self._is_cooling(self._failed_at):
-            await self._refresh()
+            fetch = self._flying()
+            if not self._is_down:  # Else it may take its time to fail again, and the old keys will do.
+                await asyncio.shield(fetch)
         key = self._known(kid)
         if key is None and self._keys and not self._is_cooling(self._searched_at):
             self._searched_at = self._clock()
@@ -103,12 +105,21 @@ class KeySet:
     def _is_cooling(self, since: float) -> bool:
         return self._clock() - since < self._patience.cooldown
 
+    @property
+    def _is_down(self) -> bool:
+        """Whether the last fetch failed, and what came before it can still be used."""
+        return bool(self._keys) and self._failed_at > self._fetched_at
+
     async def _refresh(self) -> None:
-        """Everybody waits for one and the same fetch, and no one who leaves ends it for the others."""
+        """No one who stops waiting ends it for the others."""
+        await asyncio.shield(self._flying())
+
+    def _flying(self) -> "asyncio.Task[None]":
+        """One and the same fetch for everybody."""
         if self._flight is None:
             self._flight = asyncio.get_running_loop().create_task(self._fetched(), name=f"keys of {self._issuer}")
             self._flight.add_done_callback(self._landed)
-        await asyncio.shield(self._flight)
+        return self._flight
 
     def _landed(self, _flight: "asyncio.Task[None]") -> None:
         self._flight = None

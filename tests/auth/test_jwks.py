@@ -156,6 +156,26 @@ async def test_an_issuer_that_is_down_is_asked_once_in_a_cooldown(keys: Keys) ->
     assert keys.count == 2
     keys.now += 30
     await keys.outcome("one")
+    await asyncio.sleep(0)
+    assert keys.count == 3
+
+
+@keys_test
+async def test_while_an_issuer_is_known_to_be_down_nobody_waits_for_it_to_fail_again(keys: Keys) -> None:
+    await keys.outcome("one")
+    keys.is_down = True
+    keys.now += 600
+    await keys.outcome("one")
+    keys.now += 30
+    keys.gate = asyncio.Event()
+    assert await keys.outcome("one") == "found"
+    await asyncio.sleep(0)
+    assert keys.count == 3
+    keys.is_down = False
+    keys.listed = [OTHER_KEY.jwk()]
+    keys.gate.set()
+    assert await keys.outcome("two") == "found"  # Whose key is new does wait.
+    assert await keys.outcome("one") == "unknown_key"
     assert keys.count == 3
 
 
