@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from app.auth.tokens import Entry, StaticTokens
+from app.admitting import authentication, resource_server
 from app.config import Config, ConfigError, named_by, open_logs
-from app.config.tree import Limits, Restarts, Server, ServerLimits, Token
+from app.config.tree import Limits, Restarts, Server, ServerLimits
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
@@ -47,6 +47,7 @@ def create_app(config: Config | None = None) -> Viaduct:
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
     gateway, tally = Gateway(gateway_settings(config), _store(settings.store)), Tally()
+    places = [f"/servers/{name}" for name in config.servers] + ([""] if len(config.servers) == 1 else [])
     return Viaduct(
         gateway,
         EdgeSettings(
@@ -56,9 +57,10 @@ def create_app(config: Config | None = None) -> Viaduct:
             settings.limits.batch,
         ),
         _guards(config),
-        None if config.no_auth else StaticTokens(map(_entry, settings.auth.tokens)).authenticate,
+        None if config.no_auth else authentication(settings, places),
         public.path.rstrip("/"),
         _metrics(gateway, tally, settings.metrics),
+        None if config.no_auth else resource_server(settings),
     )
 
 
@@ -200,7 +202,3 @@ def _guards(config: Config) -> Guards:
     hosts = [*settings.allowed_hosts, *([public.netloc] if public else [])]
     origins = [*settings.allowed_origins, *([f"{public.scheme}://{public.netloc}"] if public else [])]
     return Guards(hosts, origins)
-
-
-def _entry(token: Token) -> Entry:
-    return Entry(token.name, token.hash, frozenset(token.scopes), token.expires_at)

@@ -7,12 +7,14 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from app.auth.principal import Principal
 
 PREFIX = "sha256:"
+OURS = "vdt_"
+"""How tokens that we made begin."""
 WEAK_LENGTH = 16
 """A token of fewer characters can be guessed."""
 
@@ -28,36 +30,63 @@ class Entry:
     scopes: frozenset[str] = frozenset({"*"})
     expires_at: float | None = None
 
+    @property
+    def digest(self) -> bytes:
+        return bytes.fromhex(self.hash.removeprefix(PREFIX))
+
+    def principal(self) -> Principal:
+        return Principal(self.name, self.scopes, self.expires_at)
+
 
 class StaticTokens:
     def __init__(self, entries: Iterable[Entry], wall_clock: Callable[[], float] = time.time) -> None:
-        self._principals = {
-            bytes.fromhex(entry.hash.removeprefix(PREFIX)): Principal(entry.name, entry.scopes, entry.expires_at)
-            for entry in entries
-        }
-        self._digests = {digest: digest for digest in self._principals}
+        self._principals: dict[bytes, Principal] = {}
+        self._digests: dict[bytes, bytes] = {}
         self._wall_clock = wall_clock
+        self.replace(entries)
+
+    def __iter__(self) -> Iterator[Principal]:
+        return iter(list(self._principals.values()))
 
     def authenticate(self, presented: str) -> Principal | None:
         """The principal of a token, or None: unknown, expired and ill-formed look alike."""
-        digest = _digest(presented)
-        stored = self._digests.get(digest, _NOBODY)
-        if not hmac.compare_digest(stored, digest):
+        return self.find(digest(presented))
+
+    def find(self, presented: bytes) -> Principal | None:
+        """The same, by the digest."""
+        stored = self._digests.get(presented, _NOBODY)
+        if not hmac.compare_digest(stored, presented):
             return None
-        principal = self._principals[digest]
+        principal = self._principals[presented]
         if principal.expires_at is not None and self._wall_clock() >= principal.expires_at:
             return None
         return principal
 
+    def replace(self, entries: Iterable[Entry]) -> tuple[list[str], list[str]]:
+        """From now on these are let in and no others: the names of those that came and went, or changed."""
+        former, self._principals = self._principals, {}
+        came = []
+        for entry in entries:
+            principal = entry.principal()
+            if former.get(entry.digest) == principal:
+                principal = former.pop(entry.digest)
+            else:
+                came.append(entry.name)
+            self._principals[entry.digest] = principal
+        self._digests = {digest: digest for digest in self._principals}
+        for gone in former.values():
+            gone.term.end("revoked")
+        return came, [gone.name for gone in former.values()]
+
 
 def mint() -> str:
     """A fresh token. Its key id is no secret: it tells tokens apart in a list."""
-    return f"vdt_{secrets.token_hex(4)}_{secrets.token_urlsafe(32)}"
+    return f"{OURS}{secrets.token_hex(4)}_{secrets.token_urlsafe(32)}"
 
 
 def hash_of(token: str) -> str:
-    return PREFIX + _digest(token).hex()
+    return PREFIX + digest(token).hex()
 
 
-def _digest(token: str) -> bytes:
+def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

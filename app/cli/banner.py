@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 from app.config import Config
 from app.config.listening import Listen
-from app.config.tree import Server
+from app.config.tree import Auth, Server
 
 
 def banner(config: Config, listen: Listen, fresh_token: str | None) -> str:
@@ -41,17 +41,27 @@ def _admission(config: Config, fresh_token: str | None) -> list[str]:
     if config.no_auth:
         return ["  No token is asked for: whoever reaches this address is let in."]
     if fresh_token is None:
-        return [f"  Tokens that are let in: {', '.join(token.name for token in config.viaduct.auth.tokens)}"]
+        return _let_in(config.viaduct.auth)
     return [
         f"  Token for this run: {fresh_token}",
         "  It is shown only now; keep one of your own with --token or VIADUCT_TOKEN.",
     ]
 
 
+def _let_in(auth: Auth) -> list[str]:
+    lines = [f"  Tokens that are let in: {', '.join(token.name for token in auth.tokens)}"] if auth.tokens else []
+    if auth.tokens_file is not None:
+        lines.append(f"  Tokens that are let in: those of {auth.tokens_file}, as it changes")
+    issuers = [*(jwt.issuer for jwt in auth.jwt), *([auth.introspection.endpoint] if auth.introspection else [])]
+    return [*lines, *([f"  Access tokens that are let in: those of {', '.join(issuers)}"] if issuers else [])]
+
+
 def _clients(config: Config, base: str, fresh_token: str | None) -> list[str]:
     name = next(iter(config.servers))
     url = f"{base}/servers/{name}/mcp"
-    bearer = None if config.no_auth else f"Bearer {fresh_token or 'YOUR_TOKEN'}"
+    auth = config.viaduct.auth
+    signs_in = auth.has_issuers and not auth.tokens and auth.tokens_file is None
+    bearer = None if config.no_auth or signs_in else f"Bearer {fresh_token or 'YOUR_TOKEN'}"
     headers = {"headers": {"Authorization": bearer}} if bearer else {}
     flag = f' --header "Authorization: {bearer}"' if bearer else ""
     vs_code = {"servers": {name: {"type": "http", "url": url, **headers}}}

@@ -2,14 +2,19 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
 
 from app.auth.principal import ANONYMOUS
 from app.auth.tokens import WEAK_LENGTH, hash_of
+from app.config import reading
 from app.config.errors import ConfigError
 from app.config.listening import Listen
 from app.config.notes import Note
 from app.config.overrides import Overrides
-from app.config.tree import Auth, Token
+from app.config.tree import Auth, Token, TokenList, Viaduct
+from app.config.wording import sentence
 from app.telemetry import logs
 
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
@@ -18,7 +23,9 @@ _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 def auth(from_file: Auth, layers: tuple[Overrides, ...]) -> tuple[Auth, list[Note]]:
     """The file's tokens, and those of the strongest layer that gives any: only their hashes are kept."""
-    _check_names(from_file.tokens)
+    check_names(from_file.tokens)
+    if from_file.introspection is not None:
+        logs.redact(from_file.introspection.client_secret)
     layer = next((layer for layer in reversed(layers) if layer.tokens), None)
     if layer is None:
         return from_file, []
@@ -35,7 +42,7 @@ def auth(from_file: Auth, layers: tuple[Overrides, ...]) -> tuple[Auth, list[Not
             "a token is short enough to be guessed; `viaduct token` makes a long one", {"names": weak}, is_warning=True
         )
     ]
-    return Auth(tokens=(*from_file.tokens, *added)), notes if weak else []
+    return from_file.model_copy(update={"tokens": (*from_file.tokens, *added)}), notes if weak else []
 
 
 def admitting(token: str, taken: Iterable[str] = (), number: int = 1) -> Token:
@@ -62,9 +69,36 @@ def is_open(listen: Listen, layers: tuple[Overrides, ...]) -> bool:
     return True
 
 
-def _check_names(tokens: tuple[Token, ...]) -> None:
+def check_issuers(settings: Viaduct) -> None:
+    """What is to be checked of a token must be known."""
+    auth = settings.auth
+    if auth.has_issuers and settings.public_url is None:
+        raise ConfigError("viaduct.publicUrl is missing; add it, for by that URL OAuth clients and issuers know us")
+    if "offline_access" in auth.scopes:
+        raise ConfigError("viaduct.auth.scopes must not have offline_access; leave that to the clients")
+    for index, jwt in enumerate(auth.jwt):
+        if jwt.issuer in [earlier.issuer for earlier in auth.jwt[:index]]:
+            raise ConfigError(f"viaduct.auth.jwt.{index}.issuer {jwt.issuer!r} is there twice; keep one")
+
+
+def tokens_in(path: Path, fixed: tuple[Token, ...] = ()) -> tuple[Token, ...]:
+    """The tokens of a file that holds nothing else; `fixed` are those that are let in beside them.
+
+    Raises:
+        ConfigError: it is no such file.
+    """
+    try:
+        tokens = TokenList.model_validate(reading.read(path)).tokens
+    except ValidationError as wrong:
+        raise sentence(wrong, TokenList, str(path), {}) from None
+    check_names((*fixed, *tokens), f"{path}: tokens", len(fixed))
+    return tokens
+
+
+def check_names(tokens: tuple[Token, ...], listed: str = "viaduct.auth.tokens", skipped: int = 0) -> None:
+    """`skipped` tokens at the beginning are not from that list."""
     for index, token in enumerate(tokens):
-        where = f"viaduct.auth.tokens.{index}"
+        where = f"{listed}.{index - skipped}"
         if token.name == ANONYMOUS.name:
             raise ConfigError(f"{where}.name {token.name!r} is kept for those without a token; rename it")
         for earlier in tokens[:index]:

@@ -46,7 +46,7 @@ class Config:
 
     @property
     def has_credentials(self) -> bool:
-        return self.no_auth or bool(self.viaduct.auth.tokens)
+        return self.no_auth or self.viaduct.auth.has_any
 
 
 def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None) -> Config:
@@ -60,7 +60,7 @@ def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None)
         key = _servers_key(tree)
         found, notes = servers.read(tree[key], key, path.parent, environ)
         block = expansion.expand(tree.get("viaduct", {}), environ, "viaduct")
-        return _settled(block, found, notes, environ, given)
+        return _settled(block, found, notes, environ, given, path.parent)
     except ConfigError as error:
         text = str(error)
         raise ConfigError(
@@ -128,12 +128,22 @@ def _servers_key(tree: Tree) -> str:
 
 
 def _settled(
-    block: object, found: Mapping[str, Server], notes: list[Note], environ: Mapping[str, str], given: Overrides | None
+    block: object,
+    found: Mapping[str, Server],
+    notes: list[Note],
+    environ: Mapping[str, str],
+    given: Overrides | None,
+    folder: Path = Path(),
 ) -> Config:
     layers = (overrides.from_environment(environ), given or Overrides())
     viaduct = _viaduct(block, layers)
     listen = _listen(viaduct.listen, layers)
     auth, about_auth = credentials.auth(viaduct.auth, layers)
+    credentials.check_issuers(viaduct)
+    if auth.tokens_file is not None:
+        path = (folder / expansion.home(auth.tokens_file, environ)).absolute()
+        credentials.tokens_in(path, auth.tokens)
+        auth = auth.model_copy(update={"tokens_file": str(path)})
     settings: dict[str, object] = {"auth": auth, "listen": str(listen)}
     if not listen.is_any and not listen.is_loopback:
         settings["allowed_hosts"] = (*viaduct.allowed_hosts, listen.bracketed.lower())

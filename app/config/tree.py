@@ -1,6 +1,7 @@
 """The settings tree: every field of the config file, with its range and its default. Durations are seconds."""
 
 import re
+from ipaddress import ip_network
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -72,6 +73,26 @@ def plain_text(value: str) -> str:
     return value
 
 
+def url(value: str) -> str:
+    """As the issuer writes it: it is compared letter by letter."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s#]", value) or "@" in parts.netloc:
+        raise ValueError("must be a URL as in https://idp.example.com, without a fragment")
+    return value
+
+
+def network(value: str) -> str:
+    try:
+        return str(ip_network(value))
+    except ValueError as error:
+        raise ValueError("must be an address or a network as in 10.0.0.0/8") from error
+
+
+def listed(value: object) -> object:
+    """One alone may stand for a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 def store_url(value: str) -> str:
     if value != "memory" and not re.fullmatch(r"sqlite:///[^?#]*[^/?#]", value):
         raise ValueError("must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db")
@@ -79,6 +100,8 @@ def store_url(value: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(plain_text)]
+Audience = Annotated[tuple[Text, ...], BeforeValidator(listed), Field(strict=False)]
+Algorithm = Literal["RS256", "RS384", "RS512", "ES256", "ES384", "ES512"]
 PublicUrl = Annotated[str, AfterValidator(public_url)]
 AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)]
 AllowedOrigins = Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)]
@@ -148,8 +171,85 @@ class Token(_Block):
     expires_at: Annotated[float | None, BeforeValidator(expiry)] = Field(default=None, alias="expires")
 
 
+class TokenList(_Block):
+    """The whole of a `tokensFile`."""
+
+    tokens: Annotated[tuple[Token, ...], Field(strict=False)]
+
+
+class Jwt(_Block):
+    """An issuer whose signed access tokens are taken."""
+
+    issuer: Annotated[str, AfterValidator(url)]
+    audience: Audience = ()
+    jwks_uri: Annotated[str, AfterValidator(url)] | None = None
+    algorithms: Annotated[tuple[Algorithm, ...], Field(strict=False, min_length=1)] = ("RS256",)
+    types: Annotated[tuple[Text, ...], Field(strict=False, min_length=1)] = ("at+jwt",)
+    scope_claim: Text = "scope"
+    leeway: Annotated[float, Field(ge=0, le=60)] = 30
+    max_lifetime: Seconds = 86_400
+
+
+class Introspection(_Block):
+    """An issuer that is asked about each token."""
+
+    endpoint: Annotated[str, AfterValidator(url)]
+    client_id: Annotated[Text, Field(min_length=1)]
+    client_secret: Annotated[Text, Field(min_length=1)]
+    issuer: Annotated[str, AfterValidator(url)] | None = None
+    audience: Audience = ()
+    scope_claim: Text = "scope"
+    leeway: Annotated[float, Field(ge=0, le=60)] = 30
+    max_lifetime: Seconds = 86_400
+    max_at_once: Count = 16
+    max_waiting: Count = 256
+    failures: Count = 3
+    pause: Seconds = 5
+
+
+class Jwks(_Block):
+    """For how long the keys of issuers are kept, and how often they are asked for."""
+
+    ttl: Seconds = 600
+    cooldown: Seconds = 30
+    max_stale: Seconds = 86_400
+
+
+class Keep(_Block):
+    """For how long it is kept what was found out about a token."""
+
+    signed: Seconds = 300
+    introspected: Seconds = 60
+    refused: Seconds = 10
+    max: Count = 4096
+
+
 class Auth(_Block):
     tokens: Annotated[tuple[Token, ...], Field(strict=False)] = ()
+    tokens_file: Text | None = None
+    jwt: Annotated[tuple[Jwt, ...], Field(strict=False)] = ()
+    introspection: Introspection | None = None
+    scopes: Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)] = ()
+    """What OAuth clients are told to ask for."""
+    jwks: Jwks = Jwks()
+    keep: Keep = Keep()
+    check_interval: Seconds = 0.5
+
+    @property
+    def has_issuers(self) -> bool:
+        return bool(self.jwt) or self.introspection is not None
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self.tokens) or self.tokens_file is not None or self.has_issuers
+
+
+class Outbound(_Block):
+    """What we fetch from issuers. `allow` are networks beyond the public ones."""
+
+    allow: Annotated[tuple[Annotated[str, AfterValidator(network)], ...], Field(strict=False)] = ()
+    timeout: Seconds = 5
+    body: Bytes = 65_536
 
 
 class Sessions(_Block):
@@ -270,5 +370,6 @@ class Viaduct(_Block):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False
+    outbound: Outbound = Outbound()
     metrics: Literal["token", "open", "off"] = "token"
     """Who may read them: they name servers, and tell how much these are used."""

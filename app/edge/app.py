@@ -7,15 +7,17 @@ token for every path that is not listed as open.
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
-from app.auth.principal import ANONYMOUS, Principal
-from app.edge import sse, streamable
-from app.edge.asgi import JSON, Again, Headers, Receive, Scope, Send, Way, remembers, respond
+from app.edge import oauth, sse, streamable
+from app.edge.asgi import JSON, Again, Event, Headers, Receive, Scope, Send, Way, remembers, respond
+from app.edge.bearer import Authentication, Bearer
 from app.edge.guards import Guards, preflight
 from app.edge.heads import Head, refuse_secrets_in_query
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
-from app.edge.refusals import Refusal, not_allowed, reason_of, refused, unauthorized
+from app.edge.oauth import Resource, ResourceServer
+from app.edge.refusals import Refusal, not_allowed, reason_of, refused
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
@@ -23,7 +25,8 @@ from app.telemetry.tally import count
 
 log = logging.getLogger("viaduct.edge")
 
-Authenticate = Callable[[str], Principal | None]
+_KEPT = ("type", "method", "path", "raw_path", "query_string", "headers")
+"""Of the scope of a request, for a later one with the same head."""
 
 
 async def _nothing(incoming: Incoming) -> None:
@@ -39,6 +42,9 @@ class Place:
     serve: Callable[[Incoming], Coroutine[None, None, Repeat | None]] = _nothing
     asks_ready: bool = False
     asks_numbers: bool = False
+    resource: Resource | None = None
+    """As which OAuth knows it, where that is configured."""
+    document: bytes | None = None
 
 
 class Numbers(Protocol):
@@ -55,25 +61,26 @@ class Numbers(Protocol):
 
 
 class Viaduct:
-    """`authenticate` is None where the operator asked for no authentication; `prefix` is publicUrl's path; `numbers`
-    is None where nobody shall read them."""
+    """`authentication` is None where the operator asked for none; `prefix` is publicUrl's path; `numbers` is None where
+    nobody shall read them; `oauth` is None where nobody could get a token from an issuer."""
 
     def __init__(
         self,
         gateway: Gateway,
         settings: EdgeSettings,
         guards: Guards,
-        authenticate: Authenticate | None,
+        authentication: Authentication | None,
         prefix: str = "",
         numbers: Numbers | None = None,
+        oauth: ResourceServer | None = None,
     ) -> None:
         self.gateway = gateway
         self.tally = settings.streams.tally
         self._numbers = numbers
         self._settings = settings
         self._guards = guards
-        self._authenticate = authenticate
-        self._places = _places(tuple(gateway.upstreams.values()), prefix, has_numbers=numbers is not None)
+        self._bearer = Bearer(authentication)
+        self._places = _places(tuple(gateway.upstreams.values()), prefix, has_numbers=numbers is not None, server=oauth)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever is refused was refused before a response began; a bug is the server's to answer, and ours to log."""
@@ -95,7 +102,7 @@ class Viaduct:
                 return
             if scope["query_string"]:
                 refuse_secrets_in_query(scope)
-            principal = self._principal(head)
+            principal = await self._bearer.ask(head, place.resource)
             incoming = Incoming(
                 scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors
             )
@@ -108,19 +115,34 @@ class Viaduct:
             await respond(send, status, [*headers, *cors], body)
 
     def _again(self, former: Incoming, repeat: Repeat) -> Again:
-        """As `__call__`, for a request with the head of `former`: only its token may have expired since."""
+        """As `__call__`, for a request with the head of `former`: only its token may have ended since."""
         head, path, cors = former.head, _path(former.scope), former.cors
+        resource = self._places[path].resource
+        scope = {name: former.scope[name] for name in _KEPT if name in former.scope}
 
         def again(text: bytes, way: Way) -> None:
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
-                repeat(text, self._principal(head).key, way)
+                principal = self._bearer.find(head, resource)
+                if principal is None:
+                    way.serve(partial(self._anew, scope, text))
+                else:
+                    repeat(text, principal, way)
             except (GatewayFault, Refusal) as wrong:
                 status, headers, body = self._refused(wrong, path, "POST")
                 way.answer(status, (*headers, *cors), body)
 
         return again
+
+    async def _anew(self, scope: Scope, text: bytes, _scope: Scope, receive: Receive, send: Send) -> None:
+        """A later request that must wait until its token is known."""
+        body = [{"type": "http.request", "body": text, "more_body": False}]
+
+        async def receive_body() -> Event:
+            return body.pop() if body else await receive()
+
+        await self(scope, receive_body, send)
 
     def _refused(self, wrong: GatewayFault | Refusal, path: str, method: str) -> tuple[int, Headers, bytes]:
         # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
@@ -128,41 +150,30 @@ class Viaduct:
         told = "unknown" if place is None else path
         reason, upstream = reason_of(wrong), None if place is None else place.upstream
         count(self.tally.refusals if upstream is None else upstream.tally.refusals, reason)
-        log.info("refused", extra={"path": told, "method": method, "reason": reason})
+        cause = {"cause": wrong.cause} if isinstance(wrong, Refusal) and wrong.cause is not None else {}
+        log.info("refused", extra={"path": told, "method": method, "reason": reason, **cause})
         if isinstance(wrong, UpstreamFault | GatewayLimit) and upstream is not None:
             wrong.details.setdefault("server", upstream.name)
-        return refused(wrong)
-
-    def _principal(self, head: Head) -> Principal:
-        if self._authenticate is None:
-            return ANONYMOUS
-        value = head.get(b"authorization")
-        if value is None:
-            raise unauthorized()
-        scheme, _, token = value.partition(b" ")
-        if scheme.lower() != b"bearer":
-            raise unauthorized()
-        principal = self._authenticate(token.strip().decode("latin-1"))
-        if principal is None:
-            raise unauthorized()
-        return principal
+        return refused(wrong, None if place is None else place.resource)
 
     async def _show(self, numbers: Numbers, scope: Scope, head: Head, place: Place, send: Send, cors: Headers) -> None:
         """They name servers, so they are for who may use these, unless the operator says otherwise."""
         if scope["query_string"]:
             refuse_secrets_in_query(scope)
         if numbers.needs_token:
-            self._principal(head)
+            await self._bearer.ask(head, place.resource)
         if scope["method"] not in ("GET", "HEAD"):
             raise not_allowed(place.allow, "ask with GET")
         await respond(send, 200, [(b"content-type", numbers.content_type), *cors], await numbers.text())
 
     async def _tell(self, method: str, place: Place, send: Send, cors: Headers) -> None:
         """What needs no token: what a browser may send, and how we are. Alive is whoever answers at all."""
-        if place.upstream is not None:
+        if place.upstream is not None or (place.document is not None and method == "OPTIONS"):
             await respond(send, 204, [(b"allow", place.allow), *cors, *(preflight(place.allow) if cors else [])])
         elif method not in ("GET", "HEAD"):
             raise not_allowed(place.allow, "ask with GET")
+        elif place.document is not None:
+            await respond(send, 200, [JSON, *cors], place.document)
         elif place.asks_ready and not self.gateway.is_ready:
             status = b'{"status":"draining"}' if self.gateway.is_draining else b'{"status":"no server can be started"}'
             await respond(send, 503, [JSON, (b"retry-after", b"5"), *cors], status)
@@ -175,6 +186,7 @@ class Viaduct:
             return
         await receive()
         self.gateway.start()
+        self._bearer.start()
         if self._numbers is not None:
             self._numbers.start()
         await send({"type": "lifespan.startup.complete"})
@@ -182,6 +194,7 @@ class Viaduct:
         if self._numbers is not None:
             self._numbers.stop()
         await self.gateway.stop()
+        self._bearer.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
 
@@ -196,24 +209,51 @@ def _unknown() -> Place:
     raise Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
 
 
-def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str, *, has_numbers: bool = True) -> dict[str, Place]:
+def _places(
+    upstreams: tuple[UpstreamSettings, ...],
+    prefix: str,
+    *,
+    has_numbers: bool = True,
+    server: ResourceServer | None = None,
+) -> dict[str, Place]:
     """Every path, in both spellings; with a public prefix too, for proxies that leave it in."""
     places = {"/healthz": Place(b"GET, HEAD"), "/readyz": Place(b"GET, HEAD", asks_ready=True)}
     if has_numbers:
-        places["/metrics"] = Place(b"GET, HEAD", asks_numbers=True)
+        places["/metrics"] = Place(b"GET, HEAD", asks_numbers=True, resource=_resource(server, ""))
     for upstream in upstreams:
-        places |= _places_of(f"/servers/{upstream.name}", upstream)
+        places |= _places_of(f"/servers/{upstream.name}", upstream, server)
     if len(upstreams) == 1:
-        places |= _places_of("", upstreams[0])
+        places |= _places_of("", upstreams[0], server)
+    if server is not None:
+        places |= _documents(places, server, prefix)
     places |= {f"{path}/": place for path, place in places.items()}
     if prefix:
         places |= {prefix + path: place for path, place in places.items()}
     return places
 
 
-def _places_of(base: str, upstream: UpstreamSettings) -> dict[str, Place]:
+def _places_of(base: str, upstream: UpstreamSettings, server: ResourceServer | None) -> dict[str, Place]:
+    """To OAuth, where the messages of a stream are sent is a part of that."""
+    mcp, stream = (_resource(server, f"{base}/{end}") for end in ("mcp", "sse"))
     return {
-        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve),
-        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream),
-        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message),
+        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve, resource=mcp),
+        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream, resource=stream),
+        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message, resource=stream),
+    }
+
+
+def _resource(server: ResourceServer | None, path: str) -> Resource | None:
+    return None if server is None else server.resource(path)
+
+
+def _documents(places: dict[str, Place], server: ResourceServer, prefix: str) -> dict[str, Place]:
+    """What OAuth clients read about each endpoint, and about all of us."""
+    resources = {"": server.resource()}
+    for path, place in places.items():
+        if place.resource is not None and place.resource.url.endswith(f"{prefix}{path}"):
+            resources[path] = place.resource
+    return {
+        where: Place(b"GET, HEAD, OPTIONS", document=resource.document)
+        for path, resource in resources.items()
+        for where in oauth.paths(path, prefix)
     }

@@ -44,8 +44,8 @@ class EdgeSettings:
     batch_max: int = 1000
 
 
-Repeat: TypeAlias = Callable[[bytes, str, Way], None]
-"""Serves another request with a head that was served before: its body, the principal's key, and the way back."""
+Repeat: TypeAlias = Callable[[bytes, Principal, Way], None]
+"""Serves another request with a head that was served before: its body, who sends it, and the way back."""
 
 
 @dataclass(slots=True)

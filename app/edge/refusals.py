@@ -1,8 +1,11 @@
 """Faults as HTTP answers: the only place that knows which status a fault has."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from math import ceil
 
 from app.edge.asgi import JSON, Headers
+from app.edge.oauth import Resource, challenge
 from app.protocol import faults
 from app.protocol.errors import fault_reason
 from app.protocol.faults import GatewayFault
@@ -43,8 +46,20 @@ _TOO_MANY = frozenset(
 """What somebody has too many of alone: 429. Where it is all together, it is 503."""
 
 
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What a client is told about the token that it should send (RFC 6750, section 3)."""
+
+    error: str = ""
+    scopes: tuple[str, ...] = ()
+
+
 class Refusal(Exception):
     """Refused by HTTP's own rules, before there was a message to judge."""
+
+    challenge: Challenge | None = None
+    cause: str | None = None
+    """For our log only."""
 
     def __init__(self, status: int, reason: str, message: str, headers: Headers | None = None) -> None:
         super().__init__(message)
@@ -57,12 +72,16 @@ def reason_of(wrong: GatewayFault | Refusal) -> str:
     return wrong.fault.reason if isinstance(wrong, Refusal) else wrong.reason
 
 
-def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
-    """Status, headers and body of the answer."""
+def refused(wrong: GatewayFault | Refusal, resource: Resource | None = None) -> tuple[int, Headers, bytes]:
+    """Status, headers and body of the answer; `resource` is what was asked for, where OAuth knows it."""
     if isinstance(wrong, Refusal):
-        return wrong.status, [JSON, *wrong.headers], encode(failure(None, wrong.fault))
+        headers = [JSON, *wrong.headers]
+        if wrong.challenge is not None:
+            value = challenge(resource, wrong.challenge.error, wrong.challenge.scopes)
+            headers.append((b"www-authenticate", value))
+        return wrong.status, headers, encode(failure(None, wrong.fault))
     status = 429 if wrong.reason in _TOO_MANY else _STATUS.get(type(wrong), 400)
-    headers: Headers = [JSON]
+    headers = [JSON]
     if wrong.retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, ceil(wrong.retry_after))))
     return status, headers, encode(failure(wrong.answers, wrong))
@@ -78,10 +97,27 @@ def status_of(reply: Reply) -> int:
     return _ANSWERED.get(code, 200)
 
 
-def unauthorized() -> Refusal:
-    """One and the same for every cause; the cause goes to our log only (RFC 6750, section 3)."""
-    challenge = (b"www-authenticate", b"Bearer")
-    return Refusal(401, "unauthorized", "send a valid token: Authorization: Bearer <token>", [challenge])
+def unauthorized(cause: str | None = None) -> Refusal:
+    """One and the same for every cause; the cause goes to our log only. None: there was no token."""
+    refusal = Refusal(401, "unauthorized", "send a valid token: Authorization: Bearer <token>")
+    refusal.challenge = Challenge("" if cause is None else "invalid_token")
+    refusal.cause = cause
+    return refusal
+
+
+def insufficient_scope(scopes: Iterable[str]) -> Refusal:
+    """`scopes` are all that the operation needs: a client gets a token for exactly these (2025-11-25, "Step-Up")."""
+    refusal = Refusal(403, "insufficient_scope", "this needs a token with further scopes, which the challenge names")
+    refusal.challenge = Challenge("insufficient_scope", tuple(scopes))
+    return refusal
+
+
+def auth_unavailable(cause: str, retry_after: float) -> Refusal:
+    """Nobody can say whether the token is good. A 401 would make the client throw it away."""
+    retry = (b"retry-after", b"%d" % max(1, round(retry_after)))
+    refusal = Refusal(503, "auth_unavailable", "the token cannot be verified now; try again later", [retry])
+    refusal.cause = cause
+    return refusal
 
 
 def not_allowed(allow: bytes, message: str) -> Refusal:

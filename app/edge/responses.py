@@ -31,6 +31,7 @@ class Response:
         "_bytes_max",
         "_chunks",
         "_is_over",
+        "_is_parting",
         "_leaving",
         "_on_ready",
         "_retry_ms",
@@ -52,6 +53,7 @@ class Response:
         self._size = 0
         self._skipped = 0
         self._is_over = False
+        self._is_parting = False
         self._waiter: asyncio.Future[bool] | None = None
         self._on_ready: Callable[[], None] | None = None
 
@@ -93,6 +95,11 @@ class Response:
         return True
 
     # The edge's side.
+
+    def part(self, _how: object = None) -> None:
+        """The connection ends, and not the stream: whoever may go on with it comes again."""
+        self._is_parting = True
+        self._wake()
 
     @property
     def waiting_bytes(self) -> int:
@@ -149,7 +156,7 @@ class Response:
                     self._leaving -= len(chunk)
             if self._is_over:
                 break
-            if close_at is not None and now() >= close_at:
+            if self._is_parting or (close_at is not None and now() >= close_at):
                 await send({"type": "http.response.body", "body": b"retry: %d\n\n" % self._retry_ms, "more_body": True})
                 break
             patience = keep_alive if close_at is None else min(keep_alive, max(0.0, close_at - now()))

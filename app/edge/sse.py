@@ -16,7 +16,7 @@ _SESSION = "session_id"
 
 
 async def serve_stream(incoming: Incoming) -> None:
-    """The stream is the session: it opens with it, and ends it."""
+    """The stream is the session: it opens with it, and ends it. It lasts no longer than the token."""
     if incoming.scope["method"] != "GET":
         raise not_allowed(STREAM_METHODS, "the stream of HTTP+SSE is opened with GET")
     if not accepted(incoming.head.get(b"accept"))[1]:
@@ -29,6 +29,8 @@ async def serve_stream(incoming: Incoming) -> None:
     endpoint = f"{up}messages?{_SESSION}={live.ident}"
     response.named_event("endpoint", endpoint)
     live.speak_on(response)
+    term = incoming.principal.term
+    term.watch(response.part)
     try:
         await response.write(
             incoming.receive,
@@ -38,6 +40,7 @@ async def serve_stream(incoming: Incoming) -> None:
             close_after=None,
         )
     finally:
+        term.unwatch(response.part)
         live.close("disconnected")
 
 

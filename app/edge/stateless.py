@@ -1,5 +1,6 @@
 """Streamable HTTP of the stateless era (2026-07-28, basic/transports/streamable-http)."""
 
+from app.auth.term import How, Term
 from app.core.admission import Admission
 from app.core.effects import StreamId
 from app.edge.asgi import Receive, Scope, Send, Way
@@ -37,7 +38,7 @@ def admitted(message: Message | list[Message], admission: Admission, *, takes_st
 class InExchange:
     """A stateless request that waits for its answer; `json` and `events` are the headers of one in either form."""
 
-    __slots__ = ("_events", "_json", "_live", "_settings", "_stream", "response")
+    __slots__ = ("_events", "_json", "_live", "_settings", "_stream", "_term", "response")
 
     def __init__(
         self,
@@ -47,8 +48,10 @@ class InExchange:
         live: LiveExchange,
         stream: StreamId,
         response: Response,
+        term: Term,
     ) -> None:
         self.response = response
+        self._term = term
         self._settings = settings
         self._json = json
         self._events = events
@@ -70,7 +73,16 @@ class InExchange:
     async def stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
         """Until the answer; closing it before cancels the request."""
         headers, keep_alive = [*self._events], self._settings.keep_alive
+        self._term.watch(self._over)
         try:
             await self.response.write(receive, send, headers, keep_alive=keep_alive, close_after=None)
         finally:
+            self._term.unwatch(self._over)
             self._live.detach(self._stream)
+
+    def _over(self, how: How) -> None:
+        """A subscription gets its result; a call that was let in may finish, unless the token was revoked."""
+        if self._live.asked.request.method == stateless.LISTEN:
+            self._live.close()
+        elif how == "revoked":
+            self.response.end()

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import NamedTuple, Protocol, TypeGuard
 
+from app.auth.principal import Principal
+from app.auth.term import Term
 from app.core.admission import Admission
 from app.core.effects import StreamId
 from app.edge import stateless
@@ -40,7 +42,7 @@ async def serve(incoming: Incoming) -> Repeat | None:
 
 async def _post(incoming: Incoming) -> Repeat:
     post = _Post(incoming)
-    spoken = post.take(await incoming.body(), incoming.principal.key)
+    spoken = post.take(await incoming.body(), incoming.principal)
     if spoken is None:
         await respond(incoming.send, 202, [*incoming.cors])
         return post.again
@@ -74,8 +76,11 @@ class Spoken(Protocol):
 class _InSession:
     """What a handshake client said in its session."""
 
-    def __init__(self, post: "_Post", live: LiveSession, stream: StreamId, response: Response, *, begins: bool) -> None:
+    def __init__(
+        self, post: "_Post", live: LiveSession, stream: StreamId, response: Response, term: Term, *, begins: bool
+    ) -> None:
         self.response = response
+        self._term = term
         self._post = post
         self._live = live
         self._stream = stream
@@ -99,7 +104,7 @@ class _InSession:
         return 200, self._post.json
 
     async def stream(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        writing = _Writing(self._post.settings.streams, self._post.cors, receive, send)
+        writing = _Writing(self._post.settings.streams, self._post.cors, receive, send, self._term)
         await writing.run(self._live, self._stream, self.response, is_named=self._begins or self._post.is_named)
 
 
@@ -128,22 +133,22 @@ class _Post:
         """Whether it names a session."""
         return self._ident is not None
 
-    def again(self, text: bytes, owner: str, way: Way) -> None:
+    def again(self, text: bytes, principal: Principal, way: Way) -> None:
         """A request with this head once more."""
-        spoken = self.take(text, owner)
+        spoken = self.take(text, principal)
         if spoken is None:
             way.answer(202, self.cors, b"")
         else:
             spoken.watch(way)
             spoken.response.when_ready(partial(self._answer, spoken, way))
 
-    def take(self, text: bytes, owner: str) -> Spoken | None:
+    def take(self, text: bytes, principal: Principal) -> Spoken | None:
         """Hand on what the client says; None where that wants no answer."""
         message = read_all(text, self.settings.batch_max)
         try:
             if self._is_stateless(text, message):
-                return self._exchange(message, owner)
-            return self._in_session(message, owner)
+                return self._exchange(message, principal)
+            return self._in_session(message, principal)
         except GatewayFault as fault:
             # An unknown session's answer is one and the same, whoever asks.
             if isinstance(message, Request) and not isinstance(fault, UnknownSession):
@@ -156,18 +161,18 @@ class _Post:
             return True
         return _MODERN_KEY in text and isinstance(message, Request) and methods.names_version(message)
 
-    def _in_session(self, message: Message | list[Message], owner: str) -> Spoken | None:
+    def _in_session(self, message: Message | list[Message], principal: Principal) -> Spoken | None:
         is_initialize = _is_initialize(message)
-        live = self._session_of(message, owner, is_initialize=is_initialize)
+        live = self._session_of(message, principal.key, is_initialize=is_initialize)
         if not _wants_answer(message):
             _tell(live, message)
             return None
         self._check_open()
         response = self.settings.streams.response()
         stream = live.ask(message, response, takes_json=self._takes_json, takes_stream=self._takes_stream)
-        return _InSession(self, live, stream, response, begins=is_initialize)
+        return _InSession(self, live, stream, response, principal.term, begins=is_initialize)
 
-    def _exchange(self, message: Message | list[Message], owner: str) -> Spoken | None:
+    def _exchange(self, message: Message | list[Message], principal: Principal) -> Spoken | None:
         request = stateless.admitted(message, self._admission, takes_stream=self._takes_stream)
         if request is None:
             return None
@@ -175,14 +180,15 @@ class _Post:
         response = self.settings.streams.response()
         live, stream = self._gateway.exchanges.ask(
             self._upstream,
-            owner,
+            principal.key,
             request,
             self._head,
             response,
             takes_json=self._takes_json,
             takes_stream=self._takes_stream,
         )
-        return stateless.InExchange(self.settings.streams, self.json, self._events, live, stream, response)
+        told = self.settings.streams, self.json, self._events
+        return stateless.InExchange(*told, live, stream, response, principal.term)
 
     def _check_open(self) -> None:
         if self._gateway.is_draining:
@@ -231,7 +237,8 @@ async def _get(incoming: Incoming) -> None:
     response = incoming.settings.streams.response()
     last = incoming.head.text(b"last-event-id")
     stream = live.listen(response) if last is None else live.resume(last, response)
-    writing = _Writing(incoming.settings.streams, tuple(incoming.cors), incoming.receive, incoming.send)
+    term = incoming.principal.term
+    writing = _Writing(incoming.settings.streams, tuple(incoming.cors), incoming.receive, incoming.send, term)
     await writing.run(live, stream, response, is_named=True)
 
 
@@ -258,12 +265,14 @@ class _Writing(NamedTuple):
     cors: tuple[tuple[bytes, bytes], ...]
     receive: Receive
     send: Send
+    term: Term
 
     async def run(self, live: LiveSession, stream: StreamId, response: Response, *, is_named: bool) -> None:
-        """The id of an implicit session is told to nobody: such a session has no GET stream."""
+        """As long as the token lasts. The id of an implicit session is told to nobody: it has no GET stream."""
         headers = [*EVENT_STREAM, *self.cors]
         if is_named:
             headers.append((SESSION_ID, live.ident.encode()))
+        self.term.watch(response.part)
         try:
             await response.write(
                 self.receive,
@@ -273,6 +282,7 @@ class _Writing(NamedTuple):
                 close_after=self.settings.close_after if live.revision.primes else None,
             )
         finally:
+            self.term.unwatch(response.part)
             live.detach(stream, response)
 
 

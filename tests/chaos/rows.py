@@ -201,6 +201,23 @@ F66 more sessions and connections than there may be
     edge/wire_time connections_over_the_cap_are_told_so_and_others_are_served
     chaos/parked one_principal_cannot_park_without_bounds
     live/stateless_bounds other_capabilities_mean_another_child_and_there_are_only_so_many_sets_at_once
+F67 a token that is missing, malformed, expired or for somebody else
+    auth/jwt what_is_no_good_token_is_refused_for_its_own_reason
+    live/tokens every_bad_token_gets_the_same_answer_and_starts_nothing
+    chaos/issuers causes_of_401_cannot_be_told_apart_by_the_time_they_take
+F68 a token that expires during a stream
+    live/tokens an_expired_token_closes_its_streams_and_a_new_one_goes_on_with_them
+    live/tokens a_subscription_ends_with_its_result_and_a_call_that_was_let_in_may_finish
+F69 a token that is revoked during a stream
+    live/tokens a_token_that_is_taken_back_is_refused_within_a_second_and_its_streams_close
+    live/tokens a_token_that_its_issuer_ends_loses_its_streams_too
+    live/tokens a_stateless_call_ends_when_its_token_is_taken_back
+F71 an issuer that goes down
+    chaos/issuers while_an_issuer_is_down_its_known_keys_still_admit
+F72 an issuer that was never there
+    chaos/issuers an_issuer_that_was_never_reached_makes_nobody_throw_a_token_away
+F74 keys that change under load
+    chaos/issuers keys_change_under_load_and_nobody_is_refused
 F75 SIGTERM while idle
     chaos/stopping asked_to_stop_while_idle_it_ends_at_once_although_streams_are_open
 F76 SIGTERM under load

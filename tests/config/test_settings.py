@@ -23,7 +23,12 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
     settings = loading().viaduct.model_dump(by_alias=True)
     assert settings == {
         "listen": "127.0.0.1:8080", "publicUrl": None, "allowedHosts": (), "allowedOrigins": (),
-        "auth": {"tokens": ()},
+        "auth": {
+            "tokens": (), "tokensFile": None, "jwt": (), "introspection": None, "scopes": (),
+            "jwks": {"ttl": 600, "cooldown": 30, "maxStale": 86400},
+            "keep": {"signed": 300, "introspected": 60, "refused": 10, "max": 4096}, "checkInterval": 0.5,
+        },
+        "outbound": {"allow": (), "timeout": 5, "body": 65536},
         "sessions": {
             "idleTimeout": 1800, "max": 1000, "maxPerPrincipal": 100, "withoutId": "implicit", "confirmTimeout": 120,
             "shutdownGrace": 5, "rate": 200, "burst": 2000, "ratePerPrincipal": 50, "burstPerPrincipal": 500,

@@ -17,6 +17,7 @@ from app.config import overrides, servers
 from app.config.tree import Server, Viaduct
 from app.edge import refusals
 from app.edge.app import Place, _places
+from app.edge.oauth import ResourceServer
 from app.gateway.settings import UpstreamSettings
 from app.protocol import faults
 from app.protocol.faults import GatewayFault
@@ -58,7 +59,7 @@ def settings(model: type[BaseModel], path: str) -> Iterator[tuple[str, str]]:
             continue
         yield spelled, "required" if field.is_required() else json.dumps(field.default)
         if inner is not None:
-            yield from settings(inner, f"{spelled}[]")
+            yield from settings(inner, f"{spelled}[]" if field.default == () else spelled)
 
 
 def nested(annotation: object) -> type[BaseModel] | None:
@@ -217,6 +218,16 @@ def served() -> dict[str, Place]:
 def test_every_path_is_documented_with_its_methods() -> None:
     documented = {row[0]: row[1].encode() for row in rows("http.md", "path")}
     assert documented == {path: place.allow for path, place in served().items() if not path.endswith("/")}
+
+
+def test_every_document_is_documented_with_its_methods() -> None:
+    server = ResourceServer("https://mcp.example.com", ("https://idp.example.com",))
+    places = _places(
+        (UpstreamSettings("{name}", Command(("true",))), UpstreamSettings("b", Command(("true",)))), "", server=server
+    )
+    documented = {row[0]: row[1].encode() for row in rows("http.md", "document")}
+    assert documented
+    assert documented.items() <= {path: place.allow for path, place in places.items() if place.document}.items()
 
 
 def test_every_path_is_served_with_a_trailing_slash_too() -> None:

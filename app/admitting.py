@@ -1,0 +1,60 @@
+"""The part of the composition root that says who is let in: from settings to whom a token admits."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from app.auth.authentication import Authentication, Introspected, Keeping, Signed
+from app.auth.tokens import Entry, StaticTokens
+from app.auth.tokens_file import TokensFile
+from app.config import ConfigError, credentials, tree
+from app.edge.oauth import ResourceServer
+
+
+def authentication(settings: tree.Viaduct, places: Sequence[str]) -> Authentication:
+    """`places` are the paths of the servers, each without its last part."""
+    auth = settings.auth
+    fixed = [_entry(token) for token in auth.tokens]
+    static = StaticTokens(fixed)
+    reload = None
+    if auth.tokens_file is not None:
+        file = TokensFile(Path(auth.tokens_file), partial(_entries, auth.tokens), fixed, static)
+        file.look()
+        reload = file.look
+    resources = frozenset(f"{settings.public_url}{place}/{end}" for place in places for end in ("mcp", "sse"))
+    signed, introspected = _of_issuers(settings, resources) if auth.has_issuers else ([], None)
+    return Authentication(
+        static,
+        signed,
+        introspected,
+        Keeping(auth.keep.signed, auth.keep.introspected, auth.keep.refused, auth.keep.max, auth.check_interval),
+        reload,
+    )
+
+
+def resource_server(settings: tree.Viaduct) -> ResourceServer | None:
+    """None where no issuer is configured from which a client could get a token."""
+    auth = settings.auth
+    issuers = [jwt.issuer for jwt in auth.jwt]
+    if auth.introspection is not None and auth.introspection.issuer is not None:
+        issuers.append(auth.introspection.issuer)
+    if not issuers or settings.public_url is None:
+        return None
+    return ResourceServer(settings.public_url, tuple(dict.fromkeys(issuers)), auth.scopes)
+
+
+def _of_issuers(settings: tree.Viaduct, resources: frozenset[str]) -> tuple[Sequence[Signed], Introspected | None]:
+    from app.issuers import verifiers
+
+    return verifiers(settings, resources)
+
+
+def _entries(fixed: tuple[tree.Token, ...], path: Path) -> list[Entry]:
+    try:
+        return [_entry(token) for token in credentials.tokens_in(path, fixed)]
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+
+
+def _entry(token: tree.Token) -> Entry:
+    return Entry(token.name, token.hash, frozenset(token.scopes), token.expires_at)

@@ -1,0 +1,76 @@
+"""Tokens that were verified: whom each admits, by its digest, until it must be verified again."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from app.auth.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    token: str
+    """By which it is verified again while something lives as long as it does."""
+    principal: Principal
+    until: float
+    """By the wall clock."""
+
+
+class KnownTokens:
+    def __init__(self, count_max: int, wall_clock: Callable[[], float] = time.time) -> None:
+        self._count_max = count_max
+        self._wall_clock = wall_clock
+        self._all: dict[bytes, Known] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, sha256: bytes) -> Principal | None:
+        known = self._all.get(sha256)
+        return None if known is None or self._wall_clock() >= known.until else known.principal
+
+    def keep(self, token: str, sha256: bytes, principal: Principal, seconds: float) -> Principal:
+        """One who is still the same stays the same object, whose end others may wait for."""
+        former = self._all.pop(sha256, None)
+        if former is None:
+            self._make_room()
+        elif former.principal == principal and former.principal.term.how is None:
+            principal = former.principal
+        else:
+            former.principal.term.end("revoked")
+        until = self._wall_clock() + seconds
+        if principal.expires_at is not None:
+            until = min(until, principal.expires_at)
+        self._all[sha256] = Known(token, principal, until)
+        return principal
+
+    def forget(self, sha256: bytes) -> None:
+        """It is good no more."""
+        former = self._all.pop(sha256, None)
+        if former is not None:
+            former.principal.term.end("expired" if is_expired(former.principal, self._wall_clock()) else "revoked")
+
+    def outdated(self) -> Iterator[tuple[bytes, Known]]:
+        """Those that something waits for the end of, and that must be verified again; what has expired is forgotten."""
+        now = self._wall_clock()
+        for sha256, known in list(self._all.items()):
+            if now < known.until:
+                continue
+            if is_expired(known.principal, now):
+                self.forget(sha256)
+            elif known.principal.term.is_watched:
+                yield sha256, known
+            else:
+                del self._all[sha256]
+
+    def _make_room(self) -> None:
+        """By the oldest that nothing waits for the end of."""
+        if len(self._all) >= self._count_max:
+            idle = (sha256 for sha256, known in self._all.items() if not known.principal.term.is_watched)
+            oldest = next(idle, None)
+            if oldest is not None:
+                del self._all[oldest]
+
+
+def is_expired(principal: Principal, now: float) -> bool:
+    return principal.expires_at is not None and now >= principal.expires_at

@@ -1,0 +1,58 @@
+"""The part of the composition root that only those need who take tokens of issuers: its libraries load slowly."""
+
+from app.auth.claims import Expected, spellings
+from app.auth.introspection import Endpoint, Introspection
+from app.auth.issuers import JwksSource
+from app.auth.jwks import KeySet, Patience
+from app.auth.jwt import JwtRules, JwtVerifier
+from app.auth.outbound import Outbound
+from app.config import tree
+
+
+def verifiers(settings: tree.Viaduct, resources: frozenset[str]) -> tuple[list[JwtVerifier], Introspection | None]:
+    """`resources` are the URLs of all endpoints."""
+    auth = settings.auth
+    outbound = Outbound(settings.outbound.allow, seconds=settings.outbound.timeout, bytes_max=settings.outbound.body)
+    asked = None if auth.introspection is None else _introspection(auth.introspection, settings, resources, outbound)
+    return [_verifier(each, settings, resources, outbound) for each in auth.jwt], asked
+
+
+def _verifier(jwt: tree.Jwt, settings: tree.Viaduct, resources: frozenset[str], outbound: Outbound) -> JwtVerifier:
+    jwks = settings.auth.jwks
+    keys = KeySet(
+        jwt.issuer,
+        jwt.algorithms,
+        JwksSource(jwt.issuer, jwt.jwks_uri, outbound),
+        Patience(jwks.ttl, jwks.cooldown, jwks.max_stale),
+    )
+    expected = _expected(jwt, jwt.issuer, settings, resources)
+    return JwtVerifier(JwtRules(expected, jwt.algorithms, jwt.types), keys)
+
+
+def _introspection(
+    settings: tree.Introspection, of: tree.Viaduct, resources: frozenset[str], outbound: Outbound
+) -> Introspection:
+    endpoint = Endpoint(
+        settings.endpoint,
+        settings.client_id,
+        settings.client_secret,
+        settings.max_at_once,
+        settings.max_waiting,
+        settings.failures,
+        settings.pause,
+    )
+    return Introspection(endpoint, _expected(settings, settings.issuer or settings.endpoint, of, resources), outbound)
+
+
+def _expected(
+    said: tree.Jwt | tree.Introspection, issuer: str, settings: tree.Viaduct, resources: frozenset[str]
+) -> Expected:
+    """Where no audience is named, each endpoint is one, and all of us."""
+    return Expected(
+        issuer,
+        spellings(said.audience or [settings.public_url or ""]),
+        frozenset() if said.audience else spellings(resources),
+        said.scope_claim,
+        said.leeway,
+        said.max_lifetime,
+    )
