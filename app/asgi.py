@@ -9,9 +9,10 @@ from importlib.metadata import version
 from typing import Literal
 from urllib.parse import urlsplit
 
+from app.auth.policy import Policy, Rule
 from app.auth.tokens import Entry, StaticTokens
 from app.config import Config, named_by, open_logs
-from app.config.tree import Restarts, Server, Token
+from app.config.tree import PolicyRule, Restarts, Server, Token
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
@@ -19,6 +20,7 @@ from app.core.restarts import RestartPolicy
 from app.edge.app import Viaduct
 from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, StreamSettings
+from app.gateway.access import Access
 from app.gateway.gateway import Gateway
 from app.gateway.settings import (
     GatewaySettings,
@@ -40,7 +42,7 @@ def create_app(config: Config | None = None) -> Viaduct:
         open_logs(config)
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
-    gateway, tally = Gateway(gateway_settings(config)), Tally()
+    gateway, tally = Gateway(gateway_settings(config), Access(policy(config))), Tally()
     return Viaduct(
         gateway,
         EdgeSettings(
@@ -162,6 +164,26 @@ def _guards(config: Config) -> Guards:
     hosts = [*settings.allowed_hosts, *([public.netloc] if public else [])]
     origins = [*settings.allowed_origins, *([f"{public.scheme}://{public.netloc}"] if public else [])]
     return Guards(hosts, origins)
+
+
+def policy(config: Config) -> Policy | None:
+    """Who may do what; None where everybody may do everything."""
+    rules = config.viaduct.policy
+    return Policy(map(_rule, rules)) if rules else None
+
+
+def _rule(rule: PolicyRule) -> Rule:
+    return Rule(
+        scopes=frozenset(rule.scopes),
+        subjects=rule.subjects,
+        claims=rule.claims,
+        allow=rule.allow,
+        deny=rule.deny,
+        read_only=rule.read_only,
+        destructive=rule.destructive,
+        per_minute=rule.per_minute,
+        concurrent=rule.concurrent,
+    )
 
 
 def _entry(token: Token) -> Entry:

@@ -1,6 +1,7 @@
 """Who is calling."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,6 +10,8 @@ class Principal:
     scopes: frozenset[str]
     expires_at: float | None = None
     """Unix seconds, by the wall clock."""
+    claims: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """What an issuer said of it, where one did."""
 
     @property
     def key(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from app.auth.targets import Pattern
 from app.config import credentials, expansion, listening, naming, overrides, reading, servers
 from app.config.errors import ConfigError
 from app.config.listening import Listen
@@ -142,7 +143,14 @@ def _settled(
         viaduct.model_copy(update=settings),
         listen,
         credentials.is_open(listen, layers),
-        (*notes, *overrides.misspelt(environ), *about_auth, *_expired(auth.tokens), *_exposure(viaduct, listen)),
+        (
+            *notes,
+            *overrides.misspelt(environ),
+            *about_auth,
+            *_expired(auth.tokens),
+            *_exposure(viaduct, listen),
+            *_aimless(viaduct, found),
+        ),
     )
 
 
@@ -181,3 +189,10 @@ def _exposure(viaduct: Viaduct, listen: Listen) -> list[Note]:
 def _expired(tokens: tuple[Token, ...]) -> list[Note]:
     names = [token.name for token in tokens if token.expires_at is not None and token.expires_at <= time.time()]
     return [Note("a configured token has expired", {"names": names}, is_warning=True)] if names else []
+
+
+def _aimless(viaduct: Viaduct, found: Mapping[str, Server]) -> list[Note]:
+    """Patterns of a policy that no server's name fits: perhaps it was renamed."""
+    patterns = {text for rule in viaduct.policy for text in (*rule.allow, *rule.deny)}
+    lost = sorted(text for text in patterns if not any(Pattern(text).is_of(name) for name in found))
+    return [Note("a pattern of the policy fits no server", {"patterns": lost}, is_warning=True)] if lost else []

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from app.auth.expiry import unix_seconds
+from app.auth.targets import Pattern
 
 _YEAR = 31_536_000
 
@@ -64,6 +65,11 @@ def expiry(value: object) -> object:
     return unix_seconds(value)
 
 
+def pattern(value: str) -> str:
+    Pattern(value)
+    return value
+
+
 def plain_text(value: str) -> str:
     if "\0" in value:
         raise ValueError("must not hold a NUL character")
@@ -75,6 +81,8 @@ PublicUrl = Annotated[str, AfterValidator(public_url)]
 AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)]
 AllowedOrigins = Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)]
 Words = Annotated[tuple[Text, ...], Field(strict=False)]
+Scopes = Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)]
+Patterns = Annotated[tuple[Annotated[Text, AfterValidator(pattern)], ...], Field(strict=False)]
 
 
 class _Block(BaseModel):
@@ -124,12 +132,27 @@ class Server(_Block):
 class Token(_Block):
     name: Annotated[str, Field(pattern=r"^[\x20-\x7e]{1,64}$")]
     hash: Annotated[str, AfterValidator(token_hash)]
-    scopes: Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)] = ("*",)
+    scopes: Scopes = ("*",)
     expires_at: Annotated[float | None, BeforeValidator(expiry)] = Field(default=None, alias="expires")
 
 
 class Auth(_Block):
     tokens: Annotated[tuple[Token, ...], Field(strict=False)] = ()
+
+
+class PolicyRule(_Block):
+    """What those may do who have all of these scopes, and are one of these subjects, with these claims."""
+
+    scopes: Scopes = ()
+    subjects: Words = ()
+    claims: dict[str, Text] = {}
+    allow: Patterns = ()
+    deny: Patterns = ()
+    read_only: bool = False
+    destructive: bool = True
+    """Whether tools count, for this rule, that do not say of themselves that they only read, or destroy nothing."""
+    per_minute: Count | None = None
+    concurrent: Count | None = None
 
 
 class Sessions(_Block):
@@ -215,6 +238,8 @@ class Viaduct(_Block):
     allowed_hosts: AllowedHosts = ()
     allowed_origins: AllowedOrigins = ()
     auth: Auth = Auth()
+    policy: Annotated[tuple[PolicyRule, ...], Field(strict=False, min_length=1)] = ()
+    """Without one, whoever is let in may do everything."""
     sessions: Sessions = Sessions()
     stateless: Stateless = Stateless()
     streams: Streams = Streams()

@@ -15,7 +15,7 @@ from app.edge.asgi import JSON, Again, Headers, Receive, Scope, Send, Way, remem
 from app.edge.guards import Guards, preflight
 from app.edge.heads import Head, refuse_secrets_in_query
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
-from app.edge.refusals import Refusal, not_allowed, reason_of, refused, unauthorized
+from app.edge.refusals import Refusal, insufficient_scope, not_allowed, reason_of, refused, unauthorized
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
@@ -96,6 +96,7 @@ class Viaduct:
             if scope["query_string"]:
                 refuse_secrets_in_query(scope)
             principal = self._principal(head)
+            self._check_entry(principal, place.upstream)
             incoming = Incoming(
                 scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors
             )
@@ -109,13 +110,15 @@ class Viaduct:
 
     def _again(self, former: Incoming, repeat: Repeat) -> Again:
         """As `__call__`, for a request with the head of `former`: only its token may have expired since."""
-        head, path, cors = former.head, _path(former.scope), former.cors
+        head, path, cors, upstream = former.head, _path(former.scope), former.cors, former.upstream
 
         def again(text: bytes, way: Way) -> None:
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
-                repeat(text, self._principal(head).key, way)
+                principal = self._principal(head)
+                self._check_entry(principal, upstream)
+                repeat(text, principal, way)
             except (GatewayFault, Refusal) as wrong:
                 status, headers, body = self._refused(wrong, path, "POST")
                 way.answer(status, (*headers, *cors), body)
@@ -146,6 +149,12 @@ class Viaduct:
         if principal is None:
             raise unauthorized()
         return principal
+
+    def _check_entry(self, principal: Principal, upstream: UpstreamSettings) -> None:
+        """A server that one may use nothing of is like one that does not exist."""
+        decision = self.gateway.access.enter(principal, upstream.name)
+        if not decision.is_allowed:
+            raise insufficient_scope(decision.scopes) if decision.scopes else _no_such()
 
     async def _show(self, numbers: Numbers, scope: Scope, head: Head, place: Place, send: Send, cors: Headers) -> None:
         """They name servers, so they are for who may use these, unless the operator says otherwise."""
@@ -193,7 +202,11 @@ def _path(scope: Scope) -> str:
 
 
 def _unknown() -> Place:
-    raise Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
+    raise _no_such()
+
+
+def _no_such() -> Refusal:
+    return Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
 
 
 def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str, *, has_numbers: bool = True) -> dict[str, Place]:

@@ -10,6 +10,7 @@ from app.edge.heads import Head
 from app.edge.refusals import Refusal
 from app.edge.responses import Response
 from app.edge.wire_refusals import BODY_FAULT, TOO_LARGE
+from app.gateway.access import Permit
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.revisions import REVISIONS, Revision
@@ -44,8 +45,8 @@ class EdgeSettings:
     batch_max: int = 1000
 
 
-Repeat: TypeAlias = Callable[[bytes, str, Way], None]
-"""Serves another request with a head that was served before: its body, the principal's key, and the way back."""
+Repeat: TypeAlias = Callable[[bytes, Principal, Way], None]
+"""Serves another request with a head that was served before: its body, its principal, and the way back."""
 
 
 @dataclass(slots=True)
@@ -59,6 +60,11 @@ class Incoming:
     upstream: UpstreamSettings
     principal: Principal
     cors: Headers
+
+    @property
+    def permit(self) -> Permit | None:
+        """None where everything is permitted."""
+        return self.gateway.access.permit(self.principal, self.upstream.name)
 
     async def body(self) -> bytes:
         """The whole body, within the bounds that the settings and the HTTP parser set.

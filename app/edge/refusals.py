@@ -1,5 +1,8 @@
 """Faults as HTTP answers: the only place that knows which status a fault has."""
 
+from collections.abc import Sequence
+from math import ceil
+
 from app.edge.asgi import JSON, Headers
 from app.protocol import faults
 from app.protocol.errors import fault_reason
@@ -20,6 +23,7 @@ _STATUS: dict[type[GatewayFault], int] = {
     faults.Overloaded: 503,
     faults.ShuttingDown: 503,
     faults.Denied: 403,
+    faults.InsufficientScope: 403,
 }
 _ANSWERED = {
     faults.UnknownMethod.code: 404,
@@ -28,7 +32,7 @@ _ANSWERED = {
     faults.UnsupportedRevision.code: 400,
 }
 STATE_UNKNOWN = "state_unknown"
-_TOO_MANY = frozenset({"sessions.maxPerPrincipal", "calls_in_flight", "streams"})
+_TOO_MANY = frozenset({"sessions.maxPerPrincipal", "calls_in_flight", "streams", "policy_limit"})
 
 
 class Refusal(Exception):
@@ -52,7 +56,9 @@ def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
     status = 429 if wrong.reason in _TOO_MANY else _STATUS.get(type(wrong), 400)
     headers: Headers = [JSON]
     if wrong.retry_after is not None:
-        headers.append((b"retry-after", b"%d" % max(1, round(wrong.retry_after))))
+        headers.append((b"retry-after", b"%d" % max(1, ceil(wrong.retry_after))))
+    if isinstance(wrong, faults.InsufficientScope):
+        headers += insufficient_scope(wrong.scopes).headers
     return status, headers, encode(failure(wrong.answers, wrong))
 
 
@@ -70,6 +76,13 @@ def unauthorized() -> Refusal:
     """One and the same for every cause; the cause goes to our log only (RFC 6750, section 3)."""
     challenge = (b"www-authenticate", b"Bearer")
     return Refusal(401, "unauthorized", "send a valid token: Authorization: Bearer <token>", [challenge])
+
+
+def insufficient_scope(scopes: Sequence[str]) -> Refusal:
+    """All that the operation needs in one challenge (RFC 6750, section 3.1)."""
+    challenge = f'Bearer error="insufficient_scope", scope="{" ".join(scopes)}"'.encode()
+    sentence = "the token does not have the scopes that this needs"
+    return Refusal(403, "insufficient_scope", sentence, [(b"www-authenticate", challenge)])
 
 
 def not_allowed(allow: bytes, message: str) -> Refusal:

@@ -55,7 +55,7 @@ async def serve_message(incoming: Incoming) -> None:
     if isinstance(message, Request):
         if incoming.gateway.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-        live.ask_on_sole(message)
+        live.ask_on_sole(message, incoming.permit)
     else:
-        live.tell(message)
+        live.tell(message, incoming.permit)
     await respond(incoming.send, 202, [*incoming.cors])

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import NamedTuple, Protocol, TypeGuard
 
+from app.auth.principal import Principal
 from app.core.admission import Admission
 from app.core.effects import StreamId
 from app.edge import stateless
@@ -11,6 +12,7 @@ from app.edge.heads import accepted, check_content
 from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSettings, named_revision
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
+from app.gateway.access import Permit
 from app.gateway.live import LiveSession
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, UnknownSession
@@ -37,7 +39,7 @@ async def serve(incoming: Incoming) -> Repeat | None:
 
 async def _post(incoming: Incoming) -> Repeat:
     post = _Post(incoming)
-    spoken = post.take(await incoming.body(), incoming.principal.key)
+    spoken = post.take(await incoming.body(), incoming.principal)
     if spoken is None:
         await respond(incoming.send, 202, [*incoming.cors])
         return post.again
@@ -125,22 +127,22 @@ class _Post:
         """Whether it names a session."""
         return self._ident is not None
 
-    def again(self, text: bytes, owner: str, way: Way) -> None:
+    def again(self, text: bytes, principal: Principal, way: Way) -> None:
         """A request with this head once more."""
-        spoken = self.take(text, owner)
+        spoken = self.take(text, principal)
         if spoken is None:
             way.answer(202, self.cors, b"")
         else:
             spoken.watch(way)
             spoken.response.when_ready(partial(self._answer, spoken, way))
 
-    def take(self, text: bytes, owner: str) -> Spoken | None:
+    def take(self, text: bytes, principal: Principal) -> Spoken | None:
         """Hand on what the client says; None where that wants no answer."""
         message = read_all(text, self.settings.batch_max)
         try:
             if self._is_stateless(text, message):
-                return self._exchange(message, owner)
-            return self._in_session(message, owner)
+                return self._exchange(message, principal)
+            return self._in_session(message, principal)
         except GatewayFault as fault:
             # An unknown session's answer is one and the same, whoever asks.
             if isinstance(message, Request) and not isinstance(fault, UnknownSession):
@@ -153,18 +155,21 @@ class _Post:
             return True
         return _MODERN_KEY in text and isinstance(message, Request) and methods.names_version(message)
 
-    def _in_session(self, message: Message | list[Message], owner: str) -> Spoken | None:
+    def _in_session(self, message: Message | list[Message], principal: Principal) -> Spoken | None:
         is_initialize = _is_initialize(message)
-        live = self._session_of(message, owner, is_initialize=is_initialize)
+        live = self._session_of(message, principal.key, is_initialize=is_initialize)
+        permit = self._gateway.access.permit(principal, self._upstream.name)
         if not _wants_answer(message):
-            _tell(live, message)
+            _tell(live, message, permit)
             return None
         self._check_open()
         response = self.settings.streams.response()
-        stream = live.ask(message, response, takes_json=self._takes_json, takes_stream=self._takes_stream)
+        stream = live.ask(
+            message, response, takes_json=self._takes_json, takes_stream=self._takes_stream, permit=permit
+        )
         return _InSession(self, live, stream, response, begins=is_initialize)
 
-    def _exchange(self, message: Message | list[Message], owner: str) -> Spoken | None:
+    def _exchange(self, message: Message | list[Message], principal: Principal) -> Spoken | None:
         request = stateless.admitted(message, self._admission, takes_stream=self._takes_stream)
         if request is None:
             return None
@@ -172,12 +177,13 @@ class _Post:
         response = self.settings.streams.response()
         live, stream = self._gateway.exchanges.ask(
             self._upstream,
-            owner,
+            principal.key,
             request,
             self._head,
             response,
             takes_json=self._takes_json,
             takes_stream=self._takes_stream,
+            permit=self._gateway.access.permit(principal, self._upstream.name),
         )
         return stateless.InExchange(self.settings.streams, self.json, self._events, live, stream, response)
 
@@ -281,7 +287,7 @@ def _wants_answer(message: Message | list[Message]) -> TypeGuard[Request | list[
     return isinstance(message, Request)
 
 
-def _tell(live: LiveSession, message: Message | list[Message]) -> None:
+def _tell(live: LiveSession, message: Message | list[Message], permit: Permit | None) -> None:
     for told in message if isinstance(message, list) else [message]:
         if not isinstance(told, Request):
-            live.tell(told)
+            live.tell(told, permit)

@@ -10,6 +10,7 @@ from itertools import count
 from app.core.eras import Eras
 from app.core.session import Session
 from app.core.supervision import ServerView
+from app.gateway.access import Access
 from app.gateway.census import taken
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
@@ -36,8 +37,9 @@ log = logging.getLogger("viaduct.session")
 class Gateway:
     """Built with plain values; `run` it around everything else, and it leaves no child behind."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    def __init__(self, settings: GatewaySettings, access: Access | None = None) -> None:
         self.settings = settings
+        self.access = access or Access()
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
         self.exchanges = Exchanges(self._pool_of, self._admit_exchange)
         self.is_draining = False
@@ -228,8 +230,8 @@ class Gateway:
         self._implicit[owner, upstream.name] = live
         revision = version or NEWEST_HANDSHAKE.date
         greeting = methods.introduction(0, "viaduct", self.settings.version, revision)
-        live.ask(greeting, Unheard(), takes_json=True, takes_stream=False)
-        live.tell(Notification(methods.INITIALIZED))
+        live.ask(greeting, Unheard(), takes_json=True, takes_stream=False, permit=None)
+        live.tell(Notification(methods.INITIALIZED), None)
         return live
 
     def _admit(self, owner: str) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from itertools import count as numbers
 from typing import Literal, Protocol, TypeAlias
 
+from app.core import judged
 from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.phases import Phase
 from app.core.replay import EventLog
 from app.core.session import Session
+from app.gateway.access import Permit
 from app.gateway.clocked import Clocked
 from app.gateway.settings import SessionSettings
 from app.gateway.stream import Outlet, Stream
@@ -78,6 +80,8 @@ class LiveSession:
         self._stream_after = stream_after
         self._tally = tally
         self._clocked = Clocked(tally.legacy)
+        self._permit: Permit | None = None
+        """That of the newest request."""
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._log = EventLog(settings.log_bytes, settings.log_count)
@@ -123,7 +127,13 @@ class LiveSession:
     # The client speaks.
 
     def ask(
-        self, message: Request | Sequence[Message], outlet: Outlet, *, takes_json: bool, takes_stream: bool
+        self,
+        message: Request | Sequence[Message],
+        outlet: Outlet,
+        *,
+        takes_json: bool,
+        takes_stream: bool,
+        permit: Permit | None,
     ) -> StreamId:
         """A POST with at least one request in it; its answer goes to `outlet`.
 
@@ -131,6 +141,9 @@ class LiveSession:
             ClientFault, GatewayLimit: refused, and nothing has happened.
         """
         now = self.used_at = self._loop.time()
+        if permit is not None:
+            self._permit = permit
+            message = permit.judge(message) if isinstance(message, Request) else permit.judge_all(message)
         ident = next(self._names)
         core = self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
@@ -142,6 +155,7 @@ class LiveSession:
                 is_batch, effects = True, core.ask_all(message, ident, now)
         except GatewayFault:
             core.outlets.drop(ident)
+            judged.void(message)
             raise
         self._streams[ident] = Stream(
             ident,
@@ -153,7 +167,7 @@ class LiveSession:
             takes_json=takes_json,
         )
         if isinstance(message, Request):
-            self._clocked.begin(ident, message.method)
+            self._clocked.begin(ident, message)
         else:
             self._clocked.begin_all(ident, message)
         self._perform(effects)
@@ -163,19 +177,26 @@ class LiveSession:
         """All that is ever said to this client goes to `outlet` (HTTP+SSE)."""
         self._sole = self.listen(outlet, is_logged=False)
 
-    def ask_on_sole(self, message: Request) -> None:
+    def ask_on_sole(self, message: Request, permit: Permit | None) -> None:
         """A request whose answer, refusals too, goes to the session's one stream: clients give up on a failed POST."""
         now = self.used_at = self._loop.time()
+        if permit is not None:
+            self._permit, message = permit, permit.judge(message)
         try:
             effects = self._core.ask(message, self._sole, now)
             self._clocked.begin_all(self._sole, [message])
-        except ClientFault as fault:
+        except GatewayFault as fault:
+            judged.void(message)
+            if not isinstance(fault, ClientFault):
+                raise
             count(self._tally.refusals, fault.reason)
             effects = [ToClient(self._sole, failure(message.id, fault))]
         self._perform(effects)
 
-    def tell(self, message: Notification | Reply) -> None:
+    def tell(self, message: Notification | Reply, permit: Permit | None) -> None:
         now = self.used_at = self._loop.time()
+        if permit is not None:
+            permit.tell(message)
         if self._sole and isinstance(message, Notification) and message.method == methods.CANCELLED:
             ident = methods.cancelled_id(message)
             if ident is not None:
@@ -243,6 +264,8 @@ class LiveSession:
 
         A bug here costs the session, for whoever waited for what was said would wait for ever.
         """
+        if self._permit is not None and not self._permit.hears(message):
+            return
         is_done = False
         try:
             self._perform(self._core.deliver(message, self._loop.time(), about))
@@ -295,6 +318,7 @@ class LiveSession:
         streams, self._streams, self._listeners = self._streams, {}, {}
         for stream in streams.values():
             stream.end()
+        self._clocked.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

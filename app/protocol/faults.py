@@ -173,6 +173,18 @@ class Denied(GatewayLimit):
     retryable = False
 
 
+class InsufficientScope(GatewayLimit):
+    """A token with more scopes could; `scopes` are all that it needs (RFC 6750, section 3.1)."""
+
+    code = -31010
+    reason = "insufficient_scope"
+    retryable = False
+
+    def __init__(self, message: str, scopes: Sequence[str]) -> None:
+        super().__init__(message, details={"scopes": list(scopes)})
+        self.scopes = tuple(scopes)
+
+
 class EventsLost(GatewayLimit):
     """The answer was given, but its event is no longer kept."""
 

@@ -23,7 +23,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
     settings = loading().viaduct.model_dump(by_alias=True)
     assert settings == {
         "listen": "127.0.0.1:8080", "publicUrl": None, "allowedHosts": (), "allowedOrigins": (),
-        "auth": {"tokens": ()},
+        "auth": {"tokens": ()}, "policy": (),
         "sessions": {
             "idleTimeout": 1800, "max": 1000, "maxPerPrincipal": 100, "withoutId": "implicit", "confirmTimeout": 120,
             "shutdownGrace": 5,
@@ -61,6 +61,12 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         ({"limits": {"queueBytes": 100}}, "viaduct.limits.queueBytes must be at least limits.body, or a large request never fits"),
         ({"limits": 5}, "viaduct.limits must be an object"),
         ({"drain": -1}, "viaduct.drain must be at least 0"),
+        ({"policy": []}, "viaduct.policy must not be empty"),
+        ({"policy": {}}, "viaduct.policy must be a list"),
+        ({"policy": [{"alow": ["*"]}]}, "viaduct.policy.0.alow is not a setting; did you mean viaduct.policy.0.allow?"),
+        ({"policy": [{"allow": ["git/"]}]}, "viaduct.policy.0.allow.0 must be like time, git/git_status, git/prompts/*, fs/resources/* or *"),
+        ({"policy": [{"scopes": ["a b"]}]}, "viaduct.policy.0.scopes.0 must be one word of visible ASCII without quotes and backslashes"),
+        ({"policy": [{"perMinute": 0}]}, "viaduct.policy.0.perMinute must be at least 1"),
         ({"drain": 1e300}, "viaduct.drain must be at most 3.1536e+07"),
         ({"store": "redis"}, "viaduct.store must be 'memory': only memory is available in this version"),
         ({"logLevel": "loud"}, "viaduct.logLevel must be 'debug', 'info', 'warning' or 'error'"),

@@ -156,6 +156,8 @@ def raised(fault: type[GatewayFault]) -> GatewayFault:
         return faults.MissingCapability("it went wrong", {})
     if fault is faults.UnsupportedRevision:
         return faults.UnsupportedRevision("it went wrong", "", ())
+    if fault is faults.InsufficientScope:
+        return faults.InsufficientScope("it went wrong", ())
     return fault("it went wrong")
 
 

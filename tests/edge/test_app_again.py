@@ -43,10 +43,10 @@ def tokens() -> dict[str, Principal]:
 def again(tokens: dict[str, Principal], monkeypatch: pytest.MonkeyPatch) -> Again:
     """What the application gave the server for the later requests, after a first one was served."""
 
-    def repeat(text: bytes, owner: str, way: Way) -> None:
+    def repeat(text: bytes, principal: Principal, way: Way) -> None:
         if text == b"down":
             raise Unavailable("not now")
-        way.answer(200, (), owner.encode() + b" said " + text)
+        way.answer(200, (), principal.key.encode() + b" said " + text)
 
     async def serve(incoming: Incoming) -> Repeat | None:
         if incoming.head.get(b"x-wrong"):
