@@ -6,12 +6,13 @@ for open connections before it tells us to stop, so give it `--timeout-graceful-
 
 import os
 from importlib.metadata import version
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from app.auth.policy import Policy, Rule
 from app.auth.tokens import Entry, StaticTokens
-from app.config import Config, named_by, open_logs
+from app.config import Config, ConfigError, named_by, open_logs
 from app.config.tree import PolicyRule, Restarts, Server, Token
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
@@ -29,6 +30,8 @@ from app.gateway.settings import (
     SupervisorSettings,
     UpstreamSettings,
 )
+from app.gateway.witness import Showing, Witness
+from app.telemetry.audit import Audit, AuditFailed
 from app.telemetry.metrics import Metrics
 from app.telemetry.tally import Tally
 from app.upstreams.child import ChildLimits
@@ -42,7 +45,8 @@ def create_app(config: Config | None = None) -> Viaduct:
         open_logs(config)
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
-    gateway, tally = Gateway(gateway_settings(config), Access(policy(config))), Tally()
+    tally = Tally()
+    gateway = Gateway(gateway_settings(config), Access(policy(config), _witness(config, tally)))
     return Viaduct(
         gateway,
         EdgeSettings(
@@ -170,6 +174,25 @@ def policy(config: Config) -> Policy | None:
     """Who may do what; None where everybody may do everything."""
     rules = config.viaduct.policy
     return Policy(map(_rule, rules)) if rules else None
+
+
+def _witness(config: Config, tally: Tally) -> Witness | None:
+    """
+    Raises:
+        ConfigError: the audit cannot be written, and nothing is to be done without.
+    """
+    settings = config.viaduct.audit
+    if settings is None:
+        return None
+    try:
+        audit = Audit(Path(settings.path), is_strict=settings.on_failure == "refuse")
+    except AuditFailed as wrong:
+        raise ConfigError(f"viaduct.audit.path: {wrong}") from wrong
+    shown = {
+        name: Showing(server.audit_arguments, frozenset(word.lower() for word in server.audit_mask))
+        for name, server in config.servers.items()
+    }
+    return Witness(audit, shown, tally)
 
 
 def _rule(rule: PolicyRule) -> Rule:

@@ -65,6 +65,7 @@ class Limits(NamedTuple):
     concurrent: int | None = None
 
 
+NO_LIMITS = Limits()
 ALLOWED = Decision(is_allowed=True)
 DENIED = Decision(is_allowed=False)
 

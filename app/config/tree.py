@@ -70,6 +70,12 @@ def pattern(value: str) -> str:
     return value
 
 
+def absolute_path(value: str) -> str:
+    if not value.startswith("/") or value.endswith("/") or "\0" in value:
+        raise ValueError("must be an absolute path of a file as in /var/log/viaduct/audit.jsonl")
+    return value
+
+
 def plain_text(value: str) -> str:
     if "\0" in value:
         raise ValueError("must not hold a NUL character")
@@ -124,6 +130,10 @@ class Server(_Block):
     cache_scope: Literal["private", "public"] = "private"
     """What stateless clients are told of results that a server of the handshake says nothing about."""
 
+    audit_arguments: bool = False
+    audit_mask: Words = ("password", "passphrase", "secret", "token", "authorization", "apikey", "api_key")
+    """Names of arguments, and of members in them, that are not shown even then."""
+
     @property
     def argv(self) -> tuple[str, ...]:
         return (self.command, *self.args)
@@ -153,6 +163,12 @@ class PolicyRule(_Block):
     """Whether tools count, for this rule, that do not say of themselves that they only read, or destroy nothing."""
     per_minute: Count | None = None
     concurrent: Count | None = None
+
+
+class Audit(_Block):
+    path: Annotated[str, AfterValidator(absolute_path)]
+    on_failure: Literal["refuse", "allow"] = "refuse"
+    """What becomes of a call that cannot be recorded."""
 
 
 class Sessions(_Block):
@@ -240,6 +256,7 @@ class Viaduct(_Block):
     auth: Auth = Auth()
     policy: Annotated[tuple[PolicyRule, ...], Field(strict=False, min_length=1)] = ()
     """Without one, whoever is let in may do everything."""
+    audit: Audit | None = None
     sessions: Sessions = Sessions()
     stateless: Stateless = Stateless()
     streams: Streams = Streams()

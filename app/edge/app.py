@@ -81,6 +81,7 @@ class Viaduct:
             await self._live(scope, receive, send)
             return
         cors: Headers = []
+        principal: Principal | None = None
         try:
             head = Head(scope)
             self._guards.check_host(head.get(b"host"))
@@ -105,7 +106,7 @@ class Viaduct:
             if repeat is not None and remember is not None:
                 remember(self._again(incoming, repeat))
         except (GatewayFault, Refusal) as wrong:
-            status, headers, body = self._refused(wrong, _path(scope), scope["method"])
+            status, headers, body = self._refused(wrong, _path(scope), scope["method"], principal)
             await respond(send, status, [*headers, *cors], body)
 
     def _again(self, former: Incoming, repeat: Repeat) -> Again:
@@ -113,6 +114,7 @@ class Viaduct:
         head, path, cors, upstream = former.head, _path(former.scope), former.cors, former.upstream
 
         def again(text: bytes, way: Way) -> None:
+            principal: Principal | None = None
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
@@ -120,18 +122,25 @@ class Viaduct:
                 self._check_entry(principal, upstream)
                 repeat(text, principal, way)
             except (GatewayFault, Refusal) as wrong:
-                status, headers, body = self._refused(wrong, path, "POST")
+                status, headers, body = self._refused(wrong, path, "POST", principal)
                 way.answer(status, (*headers, *cors), body)
 
         return again
 
-    def _refused(self, wrong: GatewayFault | Refusal, path: str, method: str) -> tuple[int, Headers, bytes]:
+    def _refused(
+        self, wrong: GatewayFault | Refusal, path: str, method: str, principal: Principal | None
+    ) -> tuple[int, Headers, bytes]:
         # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
         place = self._places.get(path)
         told = "unknown" if place is None else path
         reason, upstream = reason_of(wrong), None if place is None else place.upstream
         count(self.tally.refusals if upstream is None else upstream.tally.refusals, reason)
         log.info("refused", extra={"path": told, "method": method, "reason": reason})
+        if self.gateway.access.witness is not None:
+            about = wrong.about if isinstance(wrong, GatewayFault) else {}
+            server = None if upstream is None else upstream.name
+            owner = None if principal is None else principal.key
+            self.gateway.access.witness.refused(owner, server, reason, {"http": method, "path": told, **about})
         if isinstance(wrong, UpstreamFault | GatewayLimit) and upstream is not None:
             wrong.details.setdefault("server", upstream.name)
         return refused(wrong)

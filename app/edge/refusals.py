@@ -32,7 +32,10 @@ _ANSWERED = {
     faults.UnsupportedRevision.code: 400,
 }
 STATE_UNKNOWN = "state_unknown"
-_TOO_MANY = frozenset({"sessions.maxPerPrincipal", "calls_in_flight", "streams", "policy_limit"})
+_OF_REASONS = {
+    **dict.fromkeys(("sessions.maxPerPrincipal", "calls_in_flight", "streams", "policy_limit"), 429),
+    "audit_failed": 503,
+}
 
 
 class Refusal(Exception):
@@ -53,7 +56,7 @@ def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
     """Status, headers and body of the answer."""
     if isinstance(wrong, Refusal):
         return wrong.status, [JSON, *wrong.headers], encode(failure(None, wrong.fault))
-    status = 429 if wrong.reason in _TOO_MANY else _STATUS.get(type(wrong), 400)
+    status = _OF_REASONS.get(wrong.reason) or _STATUS.get(type(wrong), 400)
     headers: Headers = [JSON]
     if wrong.retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, ceil(wrong.retry_after))))

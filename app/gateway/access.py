@@ -4,14 +4,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
+from typing import Literal
 
 from msgspec import Raw, Struct
 
 from app.auth.budget import Budget
-from app.auth.policy import ALLOWED, UNKNOWN, Decision, Hints, Policy, Rights
+from app.auth.policy import ALLOWED, NO_LIMITS, UNKNOWN, Decision, Hints, Limits, Policy, Rights
 from app.auth.principal import Principal
-from app.auth.targets import Target
+from app.auth.targets import Kind, Target
 from app.core.judged import Docket, Judged, Sieve
+from app.gateway.witness import Speaker, Witness, about
 from app.protocol import aims, methods
 from app.protocol.aims import Aim, Listed
 from app.protocol.faults import BadParams, GatewayFault, InsufficientScope, InvalidRequest, Overloaded, UnknownMethod
@@ -24,10 +26,13 @@ _NOUNS = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
 class Access:
-    """Without a policy there are no permits, and nothing is judged."""
+    """With neither a policy nor a witness there are no permits: nothing is judged, and nothing recorded."""
 
-    def __init__(self, policy: Policy | None = None, now: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, policy: Policy | None = None, witness: Witness | None = None, now: Callable[[], float] = monotonic
+    ) -> None:
         self.policy = policy
+        self.witness = witness
         self.now = now
         self._budgets: dict[str, Budget] = {}
         self._books: OrderedDict[tuple[str, str], dict[str, Hints]] = OrderedDict()
@@ -37,15 +42,29 @@ class Access:
         return ALLOWED if self.policy is None else self.policy.rights(principal).enter(server)
 
     def permit(self, principal: Principal, server: str) -> "Permit | None":
-        return None if self.policy is None else Permit(self, self.policy.rights(principal), principal.key, server)
+        if self.policy is None:
+            return None if self.witness is None else Permit(self, None, principal.key, server)
+        return Permit(self, self.policy.rights(principal), principal.key, server)
 
-    def budget(self, owner: str, rights: Rights) -> Budget:
+    def session(self, owner: str, server: str, ident: str, state: Literal["opened", "ended"]) -> None:
+        """
+        Raises:
+            Denied: it is to be opened, and that cannot be recorded.
+        """
+        if self.witness is not None:
+            self.witness.session(Speaker(owner, server, ident), state)
+
+    @property
+    def reads_hints(self) -> bool:
+        return self.policy is not None and self.policy.reads_hints
+
+    def budget(self, owner: str, limits: Limits) -> Budget:
         known = self._budgets.get(owner)
         if known is None:
             now = self.now()
             if len(self._budgets) >= _BUDGETS_MAX:
                 self._budgets = {key: each for key, each in self._budgets.items() if not each.is_idle(now)}
-            known = self._budgets[owner] = Budget(rights.limits, now)
+            known = self._budgets[owner] = Budget(limits, now)
         return known
 
     def book(self, owner: str, server: str) -> dict[str, Hints]:
@@ -67,6 +86,7 @@ class Verdict(Struct):
     fault: GatewayFault | None = None
     sieve: Sieve | None = None
     docket: Docket | None = None
+    aims: tuple[Aim, ...] = ()
 
 
 class _Slot:
@@ -82,43 +102,43 @@ class _Slot:
 
 
 class Permit:
-    """What one principal may do at one server."""
+    """What one principal may do at one server; without `rights`, everything."""
 
     __slots__ = ("_access", "_owner", "_rights", "_server")
 
-    def __init__(self, access: Access, rights: Rights, owner: str, server: str) -> None:
+    def __init__(self, access: Access, rights: Rights | None, owner: str, server: str) -> None:
         self._access = access
         self._rights = rights
         self._owner = owner
         self._server = server
 
-    def judge(self, request: Request) -> Judged:
+    def judge(self, request: Request, session: str) -> Judged:
         """
         Raises:
-            InsufficientScope, Overloaded: refused as a whole, and nothing has happened.
+            InsufficientScope, Overloaded, Denied: refused as a whole, and nothing has happened.
         """
-        return _judged(self.admit(request))
+        return _judged(self.admit(request, session))
 
-    def judge_all(self, messages: Sequence[Message]) -> list[Message]:
+    def judge_all(self, messages: Sequence[Message], session: str) -> list[Message]:
         """All of a batch, or none.
 
         Raises:
-            InsufficientScope, Overloaded, InvalidRequest: as `judge` and `tell`.
+            InsufficientScope, Overloaded, Denied, InvalidRequest: as `judge` and `tell`.
         """
         verdicts = [self._decided(message) for message in messages if isinstance(message, Request)]
         for message in messages:
             self.tell(message)
-        self._account(verdicts)
+        self._account(verdicts, session)
         judged = map(_judged, verdicts)
         return [next(judged) if isinstance(message, Request) else message for message in messages]
 
-    def admit(self, request: Request) -> Verdict:
+    def admit(self, request: Request, session: str = "") -> Verdict:
         """
         Raises:
-            InsufficientScope, Overloaded: as `judge`.
+            InsufficientScope, Overloaded, Denied: as `judge`.
         """
         verdict = self._decided(request)
-        self._account([verdict])
+        self._account([verdict], session)
         return verdict
 
     def tell(self, message: Message) -> None:
@@ -131,65 +151,96 @@ class Permit:
 
     def hears(self, message: Message) -> bool:
         """Whether what the server says may be told: not of a resource that is not to be seen."""
-        if not isinstance(message, Notification) or message.method != methods.RESOURCE_UPDATED:
+        if self._rights is None or not isinstance(message, Notification) or message.method != methods.RESOURCE_UPDATED:
             return True
         return self._rights.allows(Target(self._server, "resources", methods.resource_uri(message.params)))
 
+    # Decisions.
+
     def _decided(self, request: Request) -> Verdict:
+        rights = self._rights
         try:
             aimed = aims.aimed(request)
         except BadParams as wrong:
-            return Verdict(request, wrong)
+            return Verdict(request, None if rights is None else wrong)
         if aimed is None:
-            may_all = self._rights.has_all(self._server)
+            may_all = rights is None or rights.has_all(self._server)
             return Verdict(request, None if may_all else UnknownMethod(f"unknown method {request.method[:100]!r}"))
         going_on, targets = aimed
-        for aim in targets:
-            fault = self._refused(aim)
+        if rights is None:
+            return Verdict(going_on, aims=targets)
+        for kind, name in targets:
+            fault = self._refused(rights, going_on, kind, name)
             if fault is not None:
-                return Verdict(request, fault)
+                return Verdict(going_on, fault, aims=targets)
         listed = aims.LISTS.get(request.method)
         if listed is not None:
-            return Verdict(going_on, sieve=partial(self._sift, listed))
-        return Verdict(going_on, sieve=aims.private if request.method == aims.READ else None)
+            return Verdict(going_on, sieve=partial(self._sift, rights, listed))
+        return Verdict(going_on, sieve=aims.private if request.method == aims.READ else None, aims=targets)
 
-    def _refused(self, aim: Aim) -> GatewayFault | None:
-        kind, name = aim
+    def _refused(self, rights: Rights, request: Request, kind: Kind, name: str) -> GatewayFault | None:
         hints = None
-        if kind == "tools" and self._access.policy is not None and self._access.policy.reads_hints:
+        if kind == "tools" and self._access.reads_hints:
             hints = self._access.book(self._owner, self._server).get(name)
-        decision = self._rights.decide(Target(self._server, kind, name), hints)
+        decision = rights.decide(Target(self._server, kind, name), hints)
         if decision.is_allowed:
             return None
         if decision.scopes:
-            raise InsufficientScope("the token does not have the scopes that this needs", decision.scopes)
+            fault = InsufficientScope("the token does not have the scopes that this needs", decision.scopes)
+            fault.about = about(request, [(kind, name)])
+            raise fault
         sentence = f"unknown {_NOUNS[kind]} {name[:100]!r}; what may be used here is in {kind}/list"
         return BadParams(sentence, reason="unknown_target")
 
-    def _account(self, verdicts: Sequence[Verdict]) -> None:
-        limits = self._rights.limits
-        if limits.per_minute is None and limits.concurrent is None:
+    # Accounts.
+
+    def _account(self, verdicts: Sequence[Verdict], session: str) -> None:
+        """Each call takes its place among the others, and is recorded: all of them or, as this raises, none."""
+        self._take_slots(verdicts)
+        witness = self._access.witness
+        if witness is None:
+            return
+        speaker = Speaker(self._owner, self._server, session)
+        is_done = False
+        try:
+            for verdict in verdicts:
+                if verdict.fault is None:
+                    verdict.docket = witness.call(speaker, verdict.request, verdict.aims, verdict.docket)
+                else:
+                    witness.denied(speaker, verdict.request, verdict.aims, verdict.fault)
+            is_done = True
+        finally:
+            for verdict in () if is_done else verdicts:
+                if verdict.docket is not None:
+                    verdict.docket.over(None)
+
+    def _take_slots(self, verdicts: Sequence[Verdict]) -> None:
+        limits = NO_LIMITS if self._rights is None else self._rights.limits
+        if limits == NO_LIMITS:
             return
         calls = [verdict for verdict in verdicts if verdict.fault is None and _is_call(verdict.request)]
         if not calls:
             return
-        budget = self._access.budget(self._owner, self._rights)
+        budget = self._access.budget(self._owner, limits)
         wait = budget.take(limits, self._access.now(), len(calls))
         if wait:
-            raise Overloaded("too many calls of this principal", reason="policy_limit", retry_after=wait)
+            fault = Overloaded("too many calls of this principal", reason="policy_limit", retry_after=wait)
+            fault.about = about(calls[0].request, calls[0].aims)
+            raise fault
         for verdict in calls:
             verdict.docket = _Slot(budget)
 
-    def _sift(self, listed: Listed, result: Raw) -> Raw:
+    # Lists.
+
+    def _sift(self, rights: Rights, listed: Listed, result: Raw) -> Raw:
         seen: dict[str, Hints] = {}
-        policy = self._access.policy
-        reads_hints = listed.kind == "tools" and policy is not None and policy.reads_hints
+        reads_hints = listed.kind == "tools" and self._access.reads_hints
 
         def may_see(name: str, said: Raw) -> bool:
             hints = UNKNOWN
             if reads_hints:
                 hints = seen[name] = _worse(_hints(said), seen.get(name))
-            return self._rights.allows(Target(self._server, listed.kind, name), hints)
+            return rights.allows(Target(self._server, listed.kind, name), hints)
 
         page = aims.shown(result, listed, may_see)
         if reads_hints:

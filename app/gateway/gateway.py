@@ -185,8 +185,9 @@ class Gateway:
         mint: Iterator[int] = self._mints[upstream.name] if upstream.isolation == "shared" else count(1)
         mint = mint if seat is None else seat.mint
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
+        ident = self._recorded(owner, upstream, seat)
         live = LiveSession(
-            secrets.token_urlsafe(32),
+            ident,
             secrets.token_hex(4),
             owner,
             upstream.name,
@@ -207,6 +208,17 @@ class Gateway:
         upstream.tally.sessions_opened += 1
         log.info("session opened", extra={"server": upstream.name})
         return live, seat
+
+    def _recorded(self, owner: str, upstream: UpstreamSettings, seat: LastingSeat | None) -> str:
+        """The id of a session that may begin now; where it may not, nobody gets the seat."""
+        ident, is_done = secrets.token_urlsafe(32), False
+        try:
+            self.access.session(owner, upstream.name, ident, "opened")
+            is_done = True
+        finally:
+            if not is_done and seat is not None:
+                seat.leave()
+        return ident
 
     def find(self, ident: str, upstream: str, owner: str, transport: Transport = "streamable") -> LiveSession:
         """The session of that id, if it is the owner's, at that server and of that transport.
@@ -286,6 +298,7 @@ class Gateway:
         if self._sessions.pop(live.ident, None) is None:
             return
         self._disown(live.owner)
+        self.access.session(live.owner, live.upstream, live.ident, "ended")
         live.on_forsaken = None
         begun = self._begun.pop(live.ident, None)
         if begun is not None:

@@ -143,7 +143,10 @@ class LiveSession:
         now = self.used_at = self._loop.time()
         if permit is not None:
             self._permit = permit
-            message = permit.judge(message) if isinstance(message, Request) else permit.judge_all(message)
+            if isinstance(message, Request):
+                message = permit.judge(message, self.ident)
+            else:
+                message = permit.judge_all(message, self.ident)
         ident = next(self._names)
         core = self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
@@ -181,7 +184,7 @@ class LiveSession:
         """A request whose answer, refusals too, goes to the session's one stream: clients give up on a failed POST."""
         now = self.used_at = self._loop.time()
         if permit is not None:
-            self._permit, message = permit, permit.judge(message)
+            self._permit, message = permit, permit.judge(message, self.ident)
         try:
             effects = self._core.ask(message, self._sole, now)
             self._clocked.begin_all(self._sole, [message])

@@ -44,6 +44,8 @@ class GatewayFault(Exception):
         self.answers: int | str | None = None
         """The id of the request that is refused, where it could be read."""
         self.details: dict[str, object] = dict(details or {})
+        self.about: dict[str, object] = {}
+        """What was refused, where that is known; told to nobody but the audit."""
 
     def data(self) -> dict[str, object]:
         """The `data` member of the JSON-RPC error."""

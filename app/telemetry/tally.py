@@ -156,6 +156,7 @@ class Tally:
 
     writing: set[Queue] = field(default_factory=set)
     left_out: int = 0
+    audit_lost: int = 0
     cut_off: int = 0
     refusals: Words = field(default_factory=dict)
     lag_seconds: Timing = field(default_factory=lambda: Timing(LAG_SECONDS))

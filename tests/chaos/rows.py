@@ -143,6 +143,8 @@ F63 unknown versions
 F66 more sessions and connections than there may be
     chaos/overload a_principal_gets_as_many_sessions_as_it_may_have_and_no_child_more
     edge/wire_time connections_over_the_cap_are_told_so_and_others_are_served
+F70 a token whose scopes do not do for one tool
+    live/policy what_a_further_scope_would_open_is_answered_with_that_scope
 F75 SIGTERM while idle
     chaos/stopping asked_to_stop_while_idle_it_ends_at_once_although_streams_are_open
 F76 SIGTERM under load
@@ -152,6 +154,12 @@ F76 SIGTERM under load
 F78 SIGKILL
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
     chaos/stopping what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start
+F82 an audit that cannot be written, for the disk is full
+    live/audit with_a_full_disk_no_server_hears_of_a_call
+    live/audit who_allows_it_goes_on_without_and_counts
+    live/audit a_device_that_is_always_full_is_borne_where_that_is_allowed
+F83 an audit that is renamed, removed or made read-only
+    live/audit calls_are_recorded_where_the_file_is_looked_for
 F94 proxies that buffer
     chaos/streams every_event_stream_forbids_buffering_and_begins_at_once
 F95 a port in use, an open gateway

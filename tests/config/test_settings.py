@@ -23,7 +23,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
     settings = loading().viaduct.model_dump(by_alias=True)
     assert settings == {
         "listen": "127.0.0.1:8080", "publicUrl": None, "allowedHosts": (), "allowedOrigins": (),
-        "auth": {"tokens": ()}, "policy": (),
+        "auth": {"tokens": ()}, "policy": (), "audit": None,
         "sessions": {
             "idleTimeout": 1800, "max": 1000, "maxPerPrincipal": 100, "withoutId": "implicit", "confirmTimeout": 120,
             "shutdownGrace": 5,
@@ -61,6 +61,9 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         ({"limits": {"queueBytes": 100}}, "viaduct.limits.queueBytes must be at least limits.body, or a large request never fits"),
         ({"limits": 5}, "viaduct.limits must be an object"),
         ({"drain": -1}, "viaduct.drain must be at least 0"),
+        ({"audit": {}}, "viaduct.audit.path is missing; add it"),
+        ({"audit": {"path": "audit.jsonl"}}, "viaduct.audit.path must be an absolute path of a file as in /var/log/viaduct/audit.jsonl"),
+        ({"audit": {"path": "/a", "onFail": "x"}}, "viaduct.audit.onFail is not a setting; did you mean viaduct.audit.onFailure?"),
         ({"policy": []}, "viaduct.policy must not be empty"),
         ({"policy": {}}, "viaduct.policy must be a list"),
         ({"policy": [{"alow": ["*"]}]}, "viaduct.policy.0.alow is not a setting; did you mean viaduct.policy.0.allow?"),

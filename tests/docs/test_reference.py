@@ -58,7 +58,8 @@ def settings(model: type[BaseModel], path: str) -> Iterator[tuple[str, str]]:
             continue
         yield spelled, "required" if field.is_required() else json.dumps(field.default)
         if inner is not None:
-            yield from settings(inner, f"{spelled}[]")
+            is_list = "tuple" in str(field.annotation)
+            yield from settings(inner, f"{spelled}[]" if is_list else spelled)
 
 
 def nested(annotation: object) -> type[BaseModel] | None:
