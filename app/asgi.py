@@ -22,6 +22,7 @@ from app.edge.app import Viaduct
 from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, StreamSettings
 from app.gateway.access import Access
+from app.gateway.credentials import late_parts
 from app.gateway.gateway import Gateway
 from app.gateway.settings import (
     GatewaySettings,
@@ -101,7 +102,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
     settings = config.viaduct
     return UpstreamSettings(
         name,
-        Command(server.argv, server.env, server.cwd),
+        Command(server.argv, server.env, server.cwd, late_parts(server.templates), server.secrets),
         server.isolation,
         Deadlines(
             start=server.start_timeout,
@@ -146,6 +147,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
         warm=server.warm,
         warm_seconds=server.warm_age,
         on_exit=server.on_exit,
+        templates={name: parts for name, parts in server.templates.items() if name not in late_parts(server.templates)},
     )
 
 

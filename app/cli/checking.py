@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import click
 from msgspec import DecodeError, Raw
@@ -17,6 +17,7 @@ from app.core.eras import Eras
 from app.core.parties import Party
 from app.core.supervision import Ending
 from app.gateway.common import CommonChild
+from app.gateway.credentials import unbound
 from app.gateway.settings import GatewaySettings, UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
@@ -62,7 +63,9 @@ class Report:
 
 def check(config: Config, *, as_json: bool) -> int:
     """Print what each server offers; 1 if one failed."""
-    reports = asyncio.run(_check_all(gateway_settings(config)))
+    settings = gateway_settings(config)
+    nobodys = replace(settings, upstreams=tuple(map(unbound, settings.upstreams)))
+    reports = asyncio.run(_check_all(nobodys))
     if as_json:
         click.echo(json.dumps(_tree(config, reports), ensure_ascii=False, indent=2))
     else:

@@ -1,7 +1,6 @@
 """From a file, or a command, and what goes before it, to one checked configuration."""
 
 import logging
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +21,6 @@ from app.telemetry import logs
 
 log = logging.getLogger("viaduct.config")
 
-_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
-_SECRET_LENGTH = 8
 _TOP_LEVEL = ("mcpServers", "servers", "viaduct")
 _OF_OTHERS = ("$schema", "inputs")
 
@@ -109,9 +106,8 @@ def open_logs(config: Config) -> None:
     """Set logging up as configured, with this configuration's secrets kept out, and say what was noticed in it."""
     logs.configure(config.viaduct.log_level, config.viaduct.log_format, rate=config.viaduct.limits.log_rate)
     for server in config.servers.values():
-        for name, value in server.env.items():
-            if _SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH:
-                logs.redact(value)
+        for value in server.secrets:
+            logs.redact(value)
     for note in config.notes:
         log.log(logging.WARNING if note.is_warning else logging.INFO, note.event, extra=dict(note.fields))
 

@@ -1,14 +1,16 @@
 """The settings tree: every field of the config file, with its range and its default. Durations are seconds."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 from pydantic.alias_generators import to_camel
 
 from app.auth.expiry import unix_seconds
 from app.auth.targets import Pattern
+from app.gateway.credentials import Template
 
 _YEAR = 31_536_000
 
@@ -17,6 +19,8 @@ Budget = Annotated[float, Field(ge=0, le=_YEAR)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
 
+_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
+_SECRET_LENGTH = 8
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
@@ -109,6 +113,8 @@ class Server(_Block):
     command: Annotated[Text, Field(min_length=1)]
     args: Words = ()
     env: dict[str, Text] = {}
+    client_headers: Words = ()
+    """Those that `env` may name, for children that are one client's alone."""
     cwd: Text | None = None
     isolation: Literal["session", "shared"] = "session"
     warm: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -133,6 +139,25 @@ class Server(_Block):
     audit_arguments: bool = False
     audit_mask: Words = ("password", "passphrase", "secret", "token", "authorization", "apikey", "api_key")
     """Names of arguments, and of members in them, that are not shown even then."""
+
+    _templates: Mapping[str, Template] = PrivateAttr(default_factory=dict)
+
+    @property
+    def templates(self) -> Mapping[str, Template]:
+        """Variables that are put together when a child starts."""
+        return self._templates
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values of variables whose name tells of one."""
+        return tuple(
+            value for name, value in self.env.items() if _SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH
+        )
+
+    def with_env(self, env: Mapping[str, str], templates: Mapping[str, Template]) -> "Server":
+        other = self.model_copy(update={"env": dict(env)})
+        other._templates = templates
+        return other
 
     @property
     def argv(self) -> tuple[str, ...]:

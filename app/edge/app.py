@@ -13,9 +13,10 @@ from app.auth.principal import ANONYMOUS, Principal
 from app.edge import sse, streamable
 from app.edge.asgi import JSON, Again, Headers, Receive, Scope, Send, Way, remembers, respond
 from app.edge.guards import Guards, preflight
-from app.edge.heads import Head, refuse_secrets_in_query
+from app.edge.heads import Head, refuse_secrets_in_query, sent
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
 from app.edge.refusals import Refusal, insufficient_scope, not_allowed, reason_of, refused, unauthorized
+from app.gateway.credentials import headers_in
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
@@ -39,6 +40,8 @@ class Place:
     serve: Callable[[Incoming], Coroutine[None, None, Repeat | None]] = _nothing
     asks_ready: bool = False
     asks_numbers: bool = False
+    headers: frozenset[str] = frozenset()
+    """Those that the server's children are given."""
 
 
 class Numbers(Protocol):
@@ -98,8 +101,9 @@ class Viaduct:
                 refuse_secrets_in_query(scope)
             principal = self._principal(head)
             self._check_entry(principal, place.upstream)
+            said = sent(scope, head, place.headers) if place.headers else {}
             incoming = Incoming(
-                scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors
+                scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors, said
             )
             repeat = await place.serve(incoming)
             remember = remembers(scope)
@@ -234,8 +238,9 @@ def _places(upstreams: tuple[UpstreamSettings, ...], prefix: str, *, has_numbers
 
 
 def _places_of(base: str, upstream: UpstreamSettings) -> dict[str, Place]:
+    headers = headers_in(upstream.templates)
     return {
-        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve),
-        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream),
-        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message),
+        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve, headers=headers),
+        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream, headers=headers),
+        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message, headers=headers),
     }

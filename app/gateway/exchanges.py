@@ -28,9 +28,11 @@ _NOT_SALIENT = ("_meta", "inputResponses", "requestState")
 
 
 class Exchanges:
-    """`pool_of` gives the children of a server by its name; `admit` refuses what is for a server that has failed."""
+    """`pool_of` gives the children of a server for a principal; `admit` refuses what is for one that has failed."""
 
-    def __init__(self, pool_of: Callable[[str], Pool], admit: Callable[[UpstreamSettings], None]) -> None:
+    def __init__(
+        self, pool_of: Callable[[UpstreamSettings, str], Pool], admit: Callable[[UpstreamSettings], None]
+    ) -> None:
         self.on_quiet: Callable[[], object] | None = None
         """Told whenever none is busy any more."""
         self._pool_of = pool_of
@@ -104,7 +106,7 @@ class Exchanges:
         if verdict is not None and verdict.fault is not None:
             return self._refuse(asked, outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
         _answers, state = stateless.answers(request)
-        sealed = None if state is None else self._sealer.unseal(state, _bound_to(asked.owner, upstream.name, request))
+        sealed = None if state is None else self._sealer.unseal(state, _bound_to(asked.owner, upstream.key, request))
         if sealed is not None:
             parked = self._found(sealed, upstream.name)
             if parked is not None:
@@ -117,7 +119,7 @@ class Exchanges:
         self._admit(upstream)
         if state is not None and sealed is None:
             asked = replace(asked, has_foreign_state=True)
-        pool, live = self._pool_of(upstream.name), self._new(asked)
+        pool, live = self._pool_of(upstream, asked.owner), self._new(asked)
         is_leased = False
         try:
             stream = live.begin(outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
@@ -175,7 +177,7 @@ class Exchanges:
         if round_:
             self._parked[live.ident] = live, round_
         expires_at = time.time() + asked.upstream.deadlines.park
-        bound_to = _bound_to(asked.owner, asked.upstream.name, asked.request)
+        bound_to = _bound_to(asked.owner, asked.upstream.key, asked.request)
         return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)
 
     def _ended(self, live: LiveExchange) -> None:

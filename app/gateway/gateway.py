@@ -13,6 +13,7 @@ from app.core.supervision import ServerView
 from app.gateway.access import Access
 from app.gateway.census import taken
 from app.gateway.common import CommonChild
+from app.gateway.credentials import BoundPools
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.lasting import LastingSeat, Place
@@ -41,7 +42,7 @@ class Gateway:
         self.settings = settings
         self.access = access or Access()
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
-        self.exchanges = Exchanges(self._pool_of, self._admit_exchange)
+        self.exchanges = Exchanges(self._pool_for, self._admit_exchange)
         self.is_draining = False
         self._sessions: dict[str, LiveSession] = {}
         self._owned: dict[str, int] = {}
@@ -54,6 +55,7 @@ class Gateway:
         self._mints = {upstream.name: count(1) for upstream in settings.upstreams}
         """Of the children that are shared: a session outlives its child, and so do its ids."""
         self._pools: dict[str, Pool] = {}
+        self._bound_pools = BoundPools(self._new_pool, settings.pool.groups_max)
         self._eras = {upstream.name: Eras(upstream.era) for upstream in settings.upstreams}
         self._tasks = Tasks()
         self._watch: Supervisor | None = None
@@ -77,6 +79,7 @@ class Gateway:
         self.exchanges.close()
         for pool in self._pools.values():
             pool.close()
+        self._bound_pools.close()
         for shared in list(self._shared.values()):
             shared.close()
         self._shared.clear()
@@ -156,7 +159,7 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
-        wish = Wish(owner, upstream.name, bytes(initialize.params or b""))
+        wish = Wish(owner, upstream.key, bytes(initialize.params or b""))
         seat = None if self.is_draining else self._foundlings.take(wish)
         if seat is None:
             self._admit(owner)
@@ -234,12 +237,12 @@ class Gateway:
 
     def implicit(self, upstream: UpstreamSettings, owner: str, version: str | None) -> LiveSession:
         """The session of a client that names none: one for each owner and server, greeted by us."""
-        known = self._implicit.get((owner, upstream.name))
+        known = self._implicit.get((owner, upstream.key))
         if known is not None:
             return known
         live = self.open(upstream, owner)
         live.is_confirmed = True
-        self._implicit[owner, upstream.name] = live
+        self._implicit[owner, upstream.key] = live
         revision = version or NEWEST_HANDSHAKE.date
         greeting = methods.introduction(0, "viaduct", self.settings.version, revision)
         live.ask(greeting, Unheard(), takes_json=True, takes_stream=False, permit=None)
@@ -284,15 +287,20 @@ class Gateway:
             self._shared_before.add(upstream.name)
         return shared
 
+    def _pool_for(self, upstream: UpstreamSettings, owner: str) -> Pool:
+        return self._bound_pools.of(upstream, owner) if upstream.bound else self._pool_of(upstream.name)
+
     def _pool_of(self, name: str) -> Pool:
         pool = self._pools.get(name)
         if pool is None:
-            upstream, settings = self.upstreams[name], self.settings
-            is_shared = upstream.isolation == "shared"
-            shared = (lambda: self._shared_child(upstream, modern_client=True)) if is_shared else None
-            pool = Pool(upstream, settings.pool, self.supervisor, settings.version, self._eras[name], shared)
-            self._pools[name] = pool
+            pool = self._pools[name] = self._new_pool(self.upstreams[name])
         return pool
+
+    def _new_pool(self, upstream: UpstreamSettings) -> Pool:
+        settings, eras = self.settings, self._eras[upstream.name]
+        is_shared = upstream.isolation == "shared"
+        shared = (lambda: self._shared_child(upstream, modern_client=True)) if is_shared else None
+        return Pool(upstream, settings.pool, self.supervisor, settings.version, eras, shared)
 
     def _ended(self, live: LiveSession) -> None:
         if self._sessions.pop(live.ident, None) is None:
@@ -303,8 +311,8 @@ class Gateway:
         begun = self._begun.pop(live.ident, None)
         if begun is not None:
             self._foundlings.forget(begun.wish, begun)
-        if self._implicit.get((live.owner, live.upstream)) is live:
-            del self._implicit[live.owner, live.upstream]
+        for key in [key for key, implicit in self._implicit.items() if implicit is live]:
+            del self._implicit[key]
 
     def _found(self, wish: Wish, foundling: Foundling) -> None:
         self._foundlings.forget(wish, foundling)

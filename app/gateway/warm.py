@@ -47,7 +47,7 @@ class Warm:
             self._timer = self._post.loop.call_later(pause, self._fill_now)
             return
         for _ in range(self._post.upstream.warm - len(self._kept) - len(self._coming)):
-            ward = Ward(self._post)
+            ward = Ward(self._post, self._post.upstream)
             self._coming.add(ward)
             self._post.tasks.spawn(self._start(ward), f"warm {self._post.upstream.name}")
 

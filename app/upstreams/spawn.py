@@ -10,7 +10,7 @@ from functools import cache
 from itertools import count
 
 from app.protocol.faults import Unavailable
-from app.upstreams.command import Command, environment, is_known_format, resolve
+from app.upstreams.command import Command, environment, is_known_format, late_environment, resolve
 from app.upstreams.sweep import TAG, run_tag
 
 log = logging.getLogger("viaduct.child")
@@ -37,6 +37,7 @@ class Spawned:
     stdin: int
     stdout: int
     stderr: int
+    hidden: tuple[str, ...] = ()
 
 
 def spawn(command: Command) -> Spawned:
@@ -46,6 +47,7 @@ def spawn(command: Command) -> Spawned:
         Unavailable: it could not be started.
     """
     path = resolve(command)
+    late, hidden = late_environment(command)
     tag = f"{run_tag()}:{next(_numbers)}"
     # execvp gives what the kernel does not know to a shell, so the wrapper gets no such file.
     argv = [*(_prefix() if is_known_format(path) else ()), path, *command.argv[1:]]
@@ -59,7 +61,7 @@ def spawn(command: Command) -> Spawned:
             stdout=fds[3],
             stderr=fds[5],
             cwd=command.cwd,
-            env={**environment(command), TAG: tag},
+            env={**environment(command), **late, TAG: tag},
             start_new_session=True,
         )
     except OSError as wrong:
@@ -69,7 +71,7 @@ def spawn(command: Command) -> Spawned:
     for fd in (fds[0], fds[3], fds[5]):
         os.close(fd)
     _offer_to_oom(process.pid)
-    return Spawned(process, tag, fds[1], fds[2], fds[4])
+    return Spawned(process, tag, fds[1], fds[2], fds[4], hidden)
 
 
 @cache

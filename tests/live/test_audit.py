@@ -114,7 +114,7 @@ async def test_refusals_of_http_are_recorded_too(tmp_path: Path) -> None:
 
 @on_loop
 async def test_cancelled_calls_and_dead_servers_have_an_outcome_too(tmp_path: Path) -> None:
-    with serving(audited(tmp_path), tmp_path) as gateway:
+    with serving(audited(tmp_path, streams={"streamAfter": 0.2}), tmp_path) as gateway:
         stateless = StatelessClient(gateway, "old", OWNER)
         hanging = await stateless.ask("tools/call", called("look", hangs=True))
         hanging.drop()

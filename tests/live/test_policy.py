@@ -47,7 +47,10 @@ def content(folder: Path, **viaduct: object) -> dict[str, Any]:
                "closed": entry(folder, "closed")}  # fmt: skip
     tokens = [token("reader", READER, "read"), token("writer", WRITER, "read", "write"), token("guest", GUEST, "none"),
               token("meek", MEEK, "safe"), token("busy", BUSY, "busy"), token("owner", OWNER, "all")]  # fmt: skip
-    return {"mcpServers": servers, "viaduct": {"auth": {"tokens": tokens}, "policy": POLICY, **viaduct}}
+    return {
+        "mcpServers": servers,
+        "viaduct": {"auth": {"tokens": tokens}, "policy": POLICY, "streams": {"streamAfter": 10}, **viaduct},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -363,7 +366,7 @@ async def test_a_principal_has_so_many_calls_in_a_minute(tmp_path: Path, way: st
 @pytest.mark.parametrize("way", ["session old", "stateless old", "stateless new"])
 @on_loop
 async def test_a_principal_has_so_many_calls_at_once(tmp_path: Path, way: str) -> None:
-    with serving(content(tmp_path), tmp_path) as fresh:
+    with serving(content(tmp_path, streams={"streamAfter": 0.2}), tmp_path) as fresh:
         busy = await asking(way, fresh, BUSY)
         hanging = await busy.client.ask("tools/call", called("look", hangs=True))
         assert await _refused(busy, called("look")) == (429, True)

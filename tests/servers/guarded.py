@@ -1,6 +1,6 @@
 """A server with something of every kind, some of it dangerous; what it hears goes line by line into a file.
 
-    guarded.py HEARD [modern]
+guarded.py HEARD [modern]
 """
 
 import json
@@ -43,7 +43,7 @@ def answer(ident: object, method: str, params: dict) -> None:
     elif method == "server/discover":
         send({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "what is that?"}})
         return
-    elif method == "tools/call" and params["name"] == "look" and "updates" in params.get("arguments", {}):
+    elif method == "tools/call" and params.get("name") == "look" and "updates" in params.get("arguments", {}):
         for uri in params["arguments"]["updates"]:
             send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
         result = {"content": [{"type": "text", "text": "looked"}]}
@@ -59,6 +59,7 @@ for line in sys.stdin:
         file.write(line)
     message = json.loads(line)
     if "id" in message and "method" in message:
-        if message["method"] == "tools/call" and message["params"].get("arguments", {}).get("hangs"):
+        asked = message.get("params") or {}
+        if message["method"] == "tools/call" and asked.get("arguments", {}).get("hangs"):
             continue
-        answer(message["id"], message["method"], message.get("params") or {})
+        answer(message["id"], message["method"], asked)
