@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from app.auth.targets import Pattern
-from app.config import credentials, expansion, listening, naming, overrides, reading, servers
+from app.config import credentials, expansion, listening, naming, overrides, permissions, reading, servers
 from app.config.errors import ConfigError
 from app.config.listening import Listen
 from app.config.notes import Note
@@ -33,6 +33,8 @@ class Config:
     viaduct: Viaduct
     listen: Listen
     no_auth: bool = False
+    may_be_root: bool = False
+    """Whether the operator has said that servers may run as root where strangers reach them."""
     notes: tuple[Note, ...] = ()
 
     def admitting(self, token: str) -> "Config":
@@ -57,6 +59,7 @@ def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None)
         tree = reading.read(path)
         key = _servers_key(tree)
         found, notes = servers.read(tree[key], key, path.parent, environ)
+        notes += permissions.notes(path, found)
         block = expansion.expand(tree.get("viaduct", {}), environ, "viaduct")
         return _settled(block, found, notes, environ, given)
     except ConfigError as error:
@@ -139,6 +142,7 @@ def _settled(
         viaduct.model_copy(update=settings),
         listen,
         credentials.is_open(listen, layers),
+        any(layer.root_is_allowed or layer.open_is_known for layer in layers),
         (
             *notes,
             *overrides.misspelt(environ),

@@ -19,7 +19,7 @@ Budget = Annotated[float, Field(ge=0, le=_YEAR)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
 
-_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
+SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
 _SECRET_LENGTH = 8
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
@@ -151,7 +151,7 @@ class Server(_Block):
     def secrets(self) -> tuple[str, ...]:
         """Values of variables whose name tells of one."""
         return tuple(
-            value for name, value in self.env.items() if _SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH
+            value for name, value in self.env.items() if SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH
         )
 
     def with_env(self, env: Mapping[str, str], templates: Mapping[str, Template]) -> "Server":
