@@ -32,6 +32,8 @@ from app.gateway.settings import (
     UpstreamSettings,
 )
 from app.gateway.witness import Showing, Witness
+from app.stores.port import Store
+from app.stores.sqlite import SqliteStore, StoreUnusable
 from app.telemetry.audit import Audit, AuditFailed
 from app.telemetry.metrics import Metrics
 from app.telemetry.tally import Tally
@@ -47,7 +49,8 @@ def create_app(config: Config | None = None) -> Viaduct:
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
     tally = Tally()
-    gateway = Gateway(gateway_settings(config), Access(policy(config), _witness(config, tally)))
+    access = Access(policy(config), _witness(config, tally))
+    gateway = Gateway(gateway_settings(config), _store(settings.store), access)
     return Viaduct(
         gateway,
         EdgeSettings(
@@ -63,6 +66,20 @@ def create_app(config: Config | None = None) -> Viaduct:
     )
 
 
+def _store(name: str) -> Store | None:
+    """The path in the URL is absolute, as in any URL of a file.
+
+    Raises:
+        ConfigError: the file is not one of ours, or is damaged or in use.
+    """
+    if name == "memory":
+        return None
+    try:
+        return SqliteStore(Path("/" + name.removeprefix("sqlite://").lstrip("/")))
+    except StoreUnusable as wrong:
+        raise ConfigError(f"viaduct.store: {wrong}") from wrong
+
+
 def gateway_settings(config: Config) -> GatewaySettings:
     settings = config.viaduct
     return GatewaySettings(
@@ -75,6 +92,7 @@ def gateway_settings(config: Config) -> GatewaySettings:
             streams_max=settings.streams.max_per_session,
             log_bytes=settings.streams.log_bytes,
             log_count=settings.streams.log_count,
+            queue_bytes=settings.streams.queue_bytes,
         ),
         version("mcp-viaduct"),
         PoolSettings(

@@ -67,6 +67,7 @@ def _overrides(options: Options) -> Overrides:
         host=options.host,
         port=None if options.port is None else str(options.port),
         public_url=options.public_url,
+        store=options.store,
         log_level=options.log_level,
         log_format=options.log_format,
         allowed_hosts=listed(options.allowed_hosts),

@@ -20,6 +20,7 @@ class Options:
     public_url: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    store: str | None = None
     log_level: str | None = None
     log_format: str | None = None
     exit_with_parent: bool = False
@@ -51,6 +52,9 @@ _OPTIONS = [
         multiple=True,
         metavar="ORIGIN",
         help="A further web page to serve, as in https://app.example.com; repeatable.",
+    ),
+    click.option(
+        "--store", metavar="STORE", help="Where sessions outlive the gateway, as in sqlite:///srv/sessions.db."
     ),
     click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"])),
     click.option("--log-format", type=click.Choice(["text", "json"])),

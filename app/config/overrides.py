@@ -14,13 +14,14 @@ _SETTINGS = {
     "public_url": "publicUrl",
     "allowed_hosts": "allowedHosts",
     "allowed_origins": "allowedOrigins",
+    "store": "store",
     "log_level": "logLevel",
     "log_format": "logFormat",
 }
 _OPTIONS = {"allowed_hosts": "--allowed-host", "allowed_origins": "--allowed-origin", "tokens": "--token"}
 VARIABLES = frozenset(
     "ALLOWED_HOSTS ALLOWED_ORIGINS ALLOW_ROOT CONFIG HOST I_KNOW_THIS_IS_OPEN LISTEN LOG_FORMAT LOG_LEVEL NO_AUTH "
-    "PORT PUBLIC_URL TOKEN".split()
+    "PORT PUBLIC_URL STORE TOKEN".split()
 )
 """What comes behind VIADUCT_ in those that are read."""
 _OF_KUBERNETES = re.compile(r"SERVICE_\w+|PORT_\d+_\w+")
@@ -37,6 +38,7 @@ class Overrides:
     host: str | None = None
     port: str | None = None
     public_url: str | None = None
+    store: str | None = None
     log_level: str | None = None
     log_format: str | None = None
     allowed_hosts: tuple[str, ...] = ()
@@ -69,6 +71,7 @@ def from_environment(environ: Mapping[str, str]) -> Overrides:
         host=environ.get("VIADUCT_HOST") or None,
         port=_port(environ),
         public_url=environ.get("VIADUCT_PUBLIC_URL") or None,
+        store=environ.get("VIADUCT_STORE") or None,
         log_level=environ.get("VIADUCT_LOG_LEVEL", "").lower() or None,
         log_format=environ.get("VIADUCT_LOG_FORMAT", "").lower() or None,
         allowed_hosts=listed([environ.get("VIADUCT_ALLOWED_HOSTS", "")]),

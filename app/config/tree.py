@@ -86,6 +86,12 @@ def plain_text(value: str) -> str:
     return value
 
 
+def store_url(value: str) -> str:
+    if value != "memory" and not re.fullmatch(r"sqlite:///[^?#]*[^/?#]", value):
+        raise ValueError("must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db")
+    return value
+
+
 Text = Annotated[str, AfterValidator(plain_text)]
 PublicUrl = Annotated[str, AfterValidator(public_url)]
 AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)]
@@ -294,7 +300,8 @@ class Viaduct(_Block):
     starts: Count = 4
     """Children that are between their start and their handshake at once."""
     restarts: Restarts = Restarts()
-    store: Literal["memory"] = "memory"
+    store: Annotated[str, AfterValidator(store_url)] = "memory"
+    """Where sessions are kept, so that they outlive the gateway."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False

@@ -43,7 +43,7 @@ def sentence(
     path = ".".join([where, *(str(step) for step in first["loc"])])
     if first["type"] == "extra_forbidden":
         return ConfigError(unknown_key(path, (*_known_keys(model, first["loc"][:-1]), *ignored)))
-    return ConfigError(f"{_named(path, sources)} {_complaint(first, path)}")
+    return ConfigError(f"{_named(path, sources)} {_complaint(first)}")
 
 
 def unknown_key(path: str, known: typing.Iterable[str]) -> str:
@@ -60,13 +60,11 @@ def _named(path: str, sources: Mapping[str, str]) -> str:
     return next((source for prefix, source in sources.items() if f"{path}.".startswith(f"{prefix}.")), path)
 
 
-def _complaint(error: ErrorDetails, path: str) -> str:
+def _complaint(error: ErrorDetails) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
-        if path == "viaduct.store":
-            return "must be 'memory': only memory is available in this version"
         return f"must be {context['expected']}"
     if kind in _BOUNDS:
         bound, words = _BOUNDS[kind]

@@ -3,10 +3,14 @@
 One log for all streams of a session, bounded by bytes and by count; the oldest events go first, whosever they are.
 An event's number is never used twice, and rises on every stream. Where an answer is evicted its request is
 remembered, so that a client who resumes learns which answers it will not get.
+
+Whatever changes is noted too, as the facts from which a log that goes on with the same numbers can be made.
 """
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from app.core.effects import StreamId
 from app.protocol.jsonrpc import RequestId
@@ -20,6 +24,40 @@ class Event:
     stream: StreamId
     data: bytes
     answers: RequestId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A number that was given to what nobody needs to see twice."""
+
+    number: int
+    stream: StreamId
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The event of that number was an answer, and is no longer kept."""
+
+    number: int
+    stream: StreamId
+    answers: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """The event of that number is no longer kept."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Nothing is known of that stream any more."""
+
+    stream: StreamId
+
+
+Fact: TypeAlias = Event | Mark | Lost | Evicted | Forgotten
 
 
 @dataclass(slots=True)
@@ -38,35 +76,41 @@ class Replay:
     lost: list[RequestId]
 
 
+def _unnoted(_fact: Fact) -> None:
+    """Nobody wants to know."""
+
+
 class EventLog:
-    def __init__(self, bytes_max: int, count_max: int) -> None:
+    """`history` is what another log said it was made of, and `number` the last that was used of its numbers."""
+
+    def __init__(
+        self, bytes_max: int, count_max: int, history: Iterable[Event | Mark | Lost] = (), number: int = 0
+    ) -> None:
+        self.note: Callable[[Fact], None] = _unnoted
+        """Told of each change."""
         self._bytes_max = bytes_max
         self._count_max = count_max
         self._events: deque[Event] = deque()
         self._tracks: dict[StreamId, _Track] = {}
         self._bytes = 0
-        self._number = 0
+        self._number = number
+        for fact in history:
+            self._redo(fact)
+        self._evict_surplus()
 
     def append(self, stream: StreamId, data: bytes, answers: RequestId | None = None) -> int:
         """Keep an event, and say its number. The newest event is always kept, however large it is."""
-        event = Event(self.mark(stream), stream, data, answers)
-        track = self._tracks[stream]
-        track.events.append(event)
-        self._events.append(event)
-        self._bytes += len(data)
-        while len(self._events) > 1 and (self._bytes > self._bytes_max or len(self._events) > self._count_max):
-            self._evict()
+        event = Event(self._next(stream), stream, data, answers)
+        self.note(event)
+        self._keep(event)
+        self._evict_surplus()
         return self._number
 
     def mark(self, stream: StreamId) -> int:
         """A number for an event that nobody needs to see twice."""
-        self._number += 1
-        track = self._tracks.get(stream)
-        if track is None:
-            self._forget_streams()
-            track = self._tracks[stream] = _Track(first=self._number)
-        track.last = self._number
-        return self._number
+        number = self._next(stream)
+        self.note(Mark(number, stream))
+        return number
 
     def holds(self, stream: StreamId, number: int) -> bool:
         """Whether `number` was an event of `stream`, as far as the log remembers."""
@@ -79,14 +123,59 @@ class EventLog:
         lost = [ident for at, ident in track.lost if at > number]
         return Replay([event for event in track.events if event.number > number], lost)
 
+    def history(self) -> list[Event | Mark | Lost]:
+        """What this log is made of."""
+        facts: list[Event | Mark | Lost] = []
+        for stream, track in self._tracks.items():
+            facts += [Mark(track.first, stream), Mark(track.last, stream)]
+            facts += [Lost(number, stream, answers) for number, answers in track.lost]
+        return [*facts, *self._events]
+
+    def _next(self, stream: StreamId) -> int:
+        self._number += 1
+        if stream not in self._tracks:
+            self._forget_streams()
+        self._track(stream, self._number)
+        return self._number
+
+    def _track(self, stream: StreamId, number: int) -> _Track:
+        track = self._tracks.get(stream)
+        if track is None:
+            track = self._tracks[stream] = _Track(first=number)
+        track.last = max(track.last, number)
+        return track
+
+    def _keep(self, event: Event) -> None:
+        self._tracks[event.stream].events.append(event)
+        self._events.append(event)
+        self._bytes += len(event.data)
+
+    def _redo(self, fact: Event | Mark | Lost) -> None:
+        self._number = max(self._number, fact.number)
+        track = self._track(fact.stream, fact.number)
+        match fact:
+            case Event():
+                self._keep(fact)
+            case Lost():
+                track.lost.append((fact.number, fact.answers))
+            case Mark():
+                pass
+
+    def _evict_surplus(self) -> None:
+        while len(self._events) > 1 and (self._bytes > self._bytes_max or len(self._events) > self._count_max):
+            self._evict()
+
     def _evict(self) -> None:
         event = self._events.popleft()
         self._bytes -= len(event.data)
         track = self._tracks.get(event.stream)
+        if track is None or event.answers is None:
+            self.note(Evicted(event.number))
         if track is None:
             return
         track.events.popleft()
         if event.answers is not None:
+            self.note(Lost(event.number, event.stream, event.answers))
             track.lost.append((event.number, event.answers))
 
     def _forget_streams(self) -> None:
@@ -96,4 +185,5 @@ class EventLog:
         for stream, track in list(self._tracks.items()):
             if not track.events:
                 del self._tracks[stream]
+                self.note(Forgotten(stream))
                 return

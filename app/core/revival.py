@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import TypeAlias
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
@@ -40,6 +41,18 @@ class Unlike(Struct, frozen=True):
 Outcome: TypeAlias = ToChild | ToSession | Unlike
 
 
+class Told(Struct, frozen=True):
+    """What a server was told of its client, and what it answered: enough to tell another child the same."""
+
+    initialize: Raw | UnsetType = UNSET
+    """The parameters of it, where there were any."""
+    greeted: Raw = Raw(b"{}")
+    is_initialized: bool = False
+    level: Raw | UnsetType = UNSET
+    subscribed: dict[str, Raw] = {}
+    """Parameters too; by URI."""
+
+
 class Phase(Enum):
     NEW = auto()
     GREETING = auto()
@@ -49,21 +62,18 @@ class Phase(Enum):
 
 
 class Revival:
-    """`mint` is what the session mints its ids from."""
+    """`mint` is what the session mints its ids from; `told` is of a child that is gone, where there was one before."""
 
-    def __init__(self, mint: Iterator[int], bounds: Bounds = BOUNDS) -> None:
-        self.phase = Phase.NEW
+    def __init__(self, mint: Iterator[int], bounds: Bounds = BOUNDS, told: Told | None = None) -> None:
+        self.phase = Phase.NEW if told is None else Phase.BEREFT
+        self.told = Told() if told is None else told
+        """Another value, whenever there is more to it; it counts once the child has answered."""
         self._mint = mint
         self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
-        self._initialize: Request | None = None
         self._greeting_id: RequestId | None = None
         self._asked_id: RequestId = 0
         """By which the session knows its own greeting; another one may have begun it."""
-        self._greeted: Raw = Raw(b"{}")
-        self._is_initialized = False
         self._is_closing = False
-        self._level: Request | None = None
-        self._subscribed: dict[str, Request] = {}
         self._noted: dict[RequestId, Request] = {}
         """Requests that count once they are answered."""
         self._own: set[RequestId] = set()
@@ -117,7 +127,8 @@ class Revival:
     def revive(self) -> list[Outcome]:
         """There is another child."""
         self.phase, self._greeting_id = Phase.REPLAYING, next(self._mint)
-        return [ToChild(_again(self._initialize, self._greeting_id))]
+        params = self.told.initialize
+        return [ToChild(Request(self._greeting_id, methods.INITIALIZE, None if params is UNSET else params))]
 
     # What is kept.
 
@@ -125,12 +136,13 @@ class Revival:
         self._asked_id = initialize.id
         match self.phase:
             case Phase.NEW:
-                self.phase, self._initialize, self._greeting_id = Phase.GREETING, initialize, initialize.id
+                self.phase, self._greeting_id = Phase.GREETING, initialize.id
+                self.told = Told(UNSET if initialize.params is None else initialize.params)
                 return [ToChild(initialize)]
             case Phase.GREETING:
                 return []
             case Phase.LIVE | Phase.BEREFT | Phase.REPLAYING:
-                return [ToSession(Result(initialize.id, self._greeted))]
+                return [ToSession(Result(initialize.id, self.told.greeted))]
 
     def _note(self, message: Message) -> None:
         match message:
@@ -139,25 +151,28 @@ class Revival:
             case Request(method=method) if method in RECORDED:
                 self._noted[message.id] = message
             case Notification(method=methods.INITIALIZED):
-                self._is_initialized = True
+                self.told = replace(self.told, is_initialized=True)
             case _:
                 pass
 
     def _record(self, request: Request) -> None:
-        uri = methods.resource_uri(request.params)
+        uri, params, told = methods.resource_uri(request.params), request.params, self.told
+        others = {known: kept for known, kept in told.subscribed.items() if known != uri}
         match request.method:
-            case methods.SET_LEVEL:
-                self._level = request
-            case methods.SUBSCRIBE:
-                self._subscribed[uri] = request
+            case methods.SET_LEVEL if params is not None:
+                self.told = replace(told, level=params)
+            case methods.SUBSCRIBE if params is not None:
+                self.told = replace(told, subscribed={**others, uri: params})
+            case methods.UNSUBSCRIBE:
+                self.told = replace(told, subscribed=others)
             case _:
-                self._subscribed.pop(uri, None)
+                pass
 
     def _wait(self, message: Message) -> list[Outcome]:
         """What is about the child that died is of no use to the next."""
         match message:
             case Notification(method=methods.INITIALIZED):
-                self._is_initialized = True
+                self.told = replace(self.told, is_initialized=True)
                 return []
             case Notification(method=methods.CANCELLED):
                 ident = methods.cancelled_id(message)
@@ -179,11 +194,11 @@ class Revival:
         is_first = self.phase is Phase.GREETING
         match reply:
             case Result() if is_first:
-                self.phase, self._greeted = Phase.LIVE, reply.result
+                self.phase, self.told = Phase.LIVE, replace(self.told, greeted=reply.result)
                 return [ToSession(Result(self._asked_id, reply.result))]
             case Failure() if is_first:
                 return [ToSession(Failure(self._asked_id, reply.error))]
-            case Result() if methods.greeted_version(reply.result) == methods.greeted_version(self._greeted):
+            case Result() if methods.greeted_version(reply.result) == methods.greeted_version(self.told.greeted):
                 return self._go_on()
             case Result():
                 return [Unlike(_unlike("speaks another revision than before"))]
@@ -194,28 +209,27 @@ class Revival:
         """The child hears what the one before it knew, the client that its lists may be others, and all that waited."""
         self.phase = Phase.LIVE
         outcomes: list[Outcome] = []
-        if self._is_initialized:
+        told = self.told
+        if told.is_initialized:
             outcomes.append(ToChild(Notification(methods.INITIALIZED)))
-        known = [*([] if self._level is None else [self._level]), *self._subscribed.values()]
-        for request in known:
-            ident = next(self._mint)
-            self._own.add(ident)
-            outcomes.append(ToChild(_again(request, ident)))
-        if self._is_initialized:
+        if told.level is not UNSET:
+            outcomes.append(self._again(methods.SET_LEVEL, told.level))
+        outcomes += [self._again(methods.SUBSCRIBE, params) for params in told.subscribed.values()]
+        if told.is_initialized:
             outcomes += self._news()
         for _, message in self._anteroom.empty():
             outcomes += self.submit(message)
         return outcomes
 
+    def _again(self, method: str, params: Raw) -> ToChild:
+        ident = next(self._mint)
+        self._own.add(ident)
+        return ToChild(Request(ident, method, params))
+
     def _news(self) -> list[Outcome]:
-        changes = discovery.offer(self._greeted).changes
+        changes = discovery.offer(self.told.greeted).changes
         told = [method for name, method in _TOLD if getattr(changes, name)]
         return [ToSession(Notification(method)) for method in told]
-
-
-def _again(request: Request | None, ident: RequestId) -> Request:
-    assert request is not None  # noqa: S101 - only what was greeted is revived
-    return Request(ident, request.method, request.params)
 
 
 def _unlike(what: str) -> Unavailable:

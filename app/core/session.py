@@ -15,6 +15,8 @@ I/O and reads no clock: each method takes one thing that happened and returns wh
 
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from app.core import judged
 from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
@@ -28,8 +30,6 @@ from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, Time
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
 from app.protocol.progress import under_token
 from app.protocol.revisions import ASSUMED, Revision, negotiated
-
-UNKNOWN_METHOD = -32601
 
 
 class Session:
@@ -49,13 +49,18 @@ class Session:
         self._capabilities: frozenset[str] = frozenset()
         self._calls: dict[int, Call] = {}
         self._asks: dict[RequestId, Ask] = {}
-        self._ask_count = 0
+        self.asked_count = 0
+        """What the next question's id is one more than: a late answer must not meet another question."""
         self._grace_at = FOREVER
 
     @property
     def is_busy(self) -> bool:
         """Whether a call is in flight."""
         return bool(self._calls)
+
+    def owed(self, stream: StreamId) -> list[RequestId]:
+        """The requests that are still to be answered on `stream`, as the client knows them."""
+        return [call.id for call in self._calls.values() if call.stream == stream]
 
     # The client speaks.
 
@@ -95,11 +100,7 @@ class Session:
         """The client says something that needs no answer."""
         if self.phase is Phase.ENDED:
             return []
-        match message:
-            case Notification():
-                return self._told(message)
-            case Result() | Failure():
-                return self._answered(message, now)
+        return self._told(message) if isinstance(message, Notification) else self._answered(message, now)
 
     def hear(self, stream: StreamId, now: float) -> list[Effect]:
         """The client can hear on `stream`; what has been waiting for that is said there now."""
@@ -152,7 +153,7 @@ class Session:
         calls, self._calls = self._calls, {}
         for ident, call in calls.items():
             unsent = withdraw is not None and withdraw(ident)
-            effects += self._answer(call, failed(call, unexecuted(fault) if unsent else fault, self._server))
+            effects += self._fail(call, unexecuted(fault) if unsent else fault)
         return effects
 
     # Time passes.
@@ -221,8 +222,7 @@ class Session:
         """A request is answered so; nobody waits for anything else."""
         if not isinstance(message, Request) or type(message.id) is not int:
             return []
-        call = self._calls.pop(message.id)
-        return self._answer(call, failed(call, no_room(), self._server))
+        return self._fail(self._calls.pop(message.id), no_room())
 
     def _told(self, notification: Notification) -> list[Effect]:
         method = methods.ALIASES.get(notification.method, notification.method)
@@ -255,11 +255,7 @@ class Session:
         if reply.id is None or (ask := self._asks.get(reply.id)) is None or ask.stream is None:
             return []
         self._close_question(reply.id, ask, now)
-        match reply:
-            case Result():
-                return [ToUpstream(Result(ask.id, reply.result))]
-            case Failure():
-                return [ToUpstream(Failure(ask.id, reply.error))]
+        return [ToUpstream(replace(reply, id=ask.id))]
 
     # The server's side, in detail.
 
@@ -275,7 +271,7 @@ class Session:
     def _stepped(self, call: Call, reply: Reply, now: float) -> list[Effect]:
         if call.method == methods.SHUTDOWN:
             self._end_at(now + self._deadlines.shutdown_grace)
-            if isinstance(reply, Failure) and methods.error_code(reply.error) == UNKNOWN_METHOD:
+            if isinstance(reply, Failure) and methods.error_code(reply.error) == UnknownMethod.code:
                 reply = result(call.id, {})
             return self._answer(call, reply)
         match reply:
@@ -340,11 +336,11 @@ class Session:
             return [ToUpstream(unanswered(Ask(question.id, None, now)))]
         if len(self._asks) >= self._bounds.questions:
             return [ToUpstream(failure(question.id, too_many_questions()))]
-        self._ask_count += 1
+        self.asked_count += 1
         max_at = now + (self._deadlines.unheard if stream is None else self._deadlines.max_request)
-        self._asks[self._ask_count] = Ask(question.id, stream, max_at)
+        self._asks[self.asked_count] = Ask(question.id, stream, max_at)
         self.due = min(self.due, max_at)
-        asked = Request(self._ask_count, question.method, question.params)
+        asked = Request(self.asked_count, question.method, question.params)
         if stream is None:
             self.outlets.hold(asked)
             return []
@@ -387,7 +383,10 @@ class Session:
         if not unsent:
             gone = methods.cancellation(ident, "timed out at the gateway")
             told = [*self._upstream(gone), Doubt()]
-        return [*told, *self._answer(call, failed(call, fault, self._server))]
+        return [*told, *self._fail(call, fault)]
+
+    def _fail(self, call: Call, fault: GatewayFault) -> list[Effect]:
+        return self._answer(call, failed(call, fault, self._server))
 
     def _answer(self, call: Call, reply: Reply) -> list[Effect]:
         return [ToClient(call.stream, reply), *self._settle(call.stream)]

@@ -26,6 +26,9 @@ _MODERN = MODERN.date.encode()
 
 
 async def serve(incoming: Incoming) -> Repeat | None:
+    ident, owner = incoming.head.text(SESSION_ID), incoming.principal.key
+    if ident is not None and incoming.gateway.is_asleep(ident, incoming.upstream.name, owner):
+        await incoming.gateway.wake(ident, incoming.bound(), owner)
     match incoming.scope["method"]:
         case "POST":
             return await _post(incoming)
@@ -237,6 +240,7 @@ async def _get(incoming: Incoming) -> None:
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "a GET is answered with text/event-stream; accept that")
     live = incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key)
+    live.permit = incoming.permit
     response = incoming.settings.streams.response()
     last = incoming.head.text(b"last-event-id")
     stream = live.listen(response) if last is None else live.resume(last, response)
@@ -248,7 +252,9 @@ async def _delete(incoming: Incoming) -> None:
     ident = _session_id(incoming)
     if ident is None:
         raise not_allowed(b"POST, OPTIONS", "a DELETE needs the Mcp-Session-Id of an open session")
-    incoming.gateway.delete(incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key))
+    live = incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key)
+    incoming.gateway.delete(live)
+    await live.committed()
     await respond(incoming.send, 204, [*incoming.cors])
 
 

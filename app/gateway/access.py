@@ -1,5 +1,6 @@
 """What each principal may do at each server: the policy decides, and here that is done, before a server hears of it."""
 
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -46,13 +47,28 @@ class Access:
             return None if self.witness is None else Permit(self, None, principal.key, server)
         return Permit(self, self.policy.rights(principal), principal.key, server)
 
-    def session(self, owner: str, server: str, ident: str, state: Literal["opened", "ended"]) -> None:
+    def session(self, owner: str, server: str, ident: str, state: Literal["opened", "resumed", "ended"]) -> None:
         """
         Raises:
             Denied: it is to be opened, and that cannot be recorded.
         """
         if self.witness is not None:
             self.witness.session(Speaker(owner, server, ident), state)
+
+    def opened(self, owner: str, server: str, refused: Callable[[], None] | None) -> str:
+        """The id of a session that may begin now.
+
+        Raises:
+            Denied: that cannot be recorded; `refused` was told.
+        """
+        ident, is_done = secrets.token_urlsafe(32), False
+        try:
+            self.session(owner, server, ident, "opened")
+            is_done = True
+        finally:
+            if not is_done and refused is not None:
+                refused()
+        return ident
 
     @property
     def reads_hints(self) -> bool:
@@ -118,6 +134,13 @@ class Permit:
             InsufficientScope, Overloaded, Denied: refused as a whole, and nothing has happened.
         """
         return _judged(self.admit(request, session))
+
+    def judge_any(self, message: Request | Sequence[Message], session: str) -> Request | Sequence[Message]:
+        """
+        Raises:
+            InsufficientScope, Overloaded, Denied, InvalidRequest: as `judge_all`.
+        """
+        return self.judge(message, session) if isinstance(message, Request) else self.judge_all(message, session)
 
     def judge_all(self, messages: Sequence[Message], session: str) -> list[Message]:
         """All of a batch, or none.

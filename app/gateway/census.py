@@ -2,16 +2,26 @@
 
 from collections.abc import Iterable
 
+from app.core.supervision import ServerView
 from app.gateway.exchanges import Exchanges
 from app.gateway.live import LiveSession
 from app.gateway.settings import UpstreamSettings
+from app.gateway.sleepers import Sleepers
 from app.telemetry.tally import Census
 
 
 def taken(
-    upstreams: Iterable[UpstreamSettings], sessions: Iterable[LiveSession], exchanges: Exchanges
+    upstreams: Iterable[UpstreamSettings],
+    views: Iterable[ServerView],
+    sessions: Iterable[LiveSession],
+    sleepers: Sleepers,
+    exchanges: Exchanges,
 ) -> dict[str, Census]:
-    counted = {upstream.name: _of_children(upstream) for upstream in upstreams}
+    """`views` are of these upstreams, in their order."""
+    counted = {upstream.name: _of_children(upstream, view) for upstream, view in zip(upstreams, views, strict=True)}
+    for server, number in sleepers.by_server().items():
+        if server in counted:
+            counted[server].asleep = number
     for session in sessions:
         census = counted[session.upstream]
         census.sessions += 1
@@ -27,9 +37,9 @@ def taken(
     return counted
 
 
-def _of_children(upstream: UpstreamSettings) -> Census:
-    census = Census()
-    for child in upstream.tally.children:
-        census.children[child.state] = census.children.get(child.state, 0) + 1
-        census.waiting_bytes += child.waiting_bytes
+def _of_children(upstream: UpstreamSettings, view: ServerView) -> Census:
+    census = Census(state=view.state)
+    for child in view.children:
+        census.children[child.state] += 1
+    census.waiting_bytes = sum(child.waiting_bytes for child in upstream.tally.children)
     return census

@@ -30,6 +30,13 @@ class Clocked:
         """The only call on its stream."""
         self._alone[stream] = _begun(request)
 
+    def begin_any(self, stream: StreamId, asked: Request | Sequence[Message]) -> None:
+        """Those of one POST."""
+        if isinstance(asked, Request):
+            self.begin(stream, asked)
+        else:
+            self.begin_all(stream, asked)
+
     def begin_all(self, stream: StreamId, messages: Sequence[Message]) -> None:
         """Calls on a stream that may have others."""
         for message in messages:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from app.core.revival import Told
 from app.gateway.lasting import LastingSeat
 from app.gateway.live import LiveSession
 from app.protocol.faults import GatewayFault
@@ -102,6 +103,9 @@ class Foundling:
         """Nobody hears it; what matters of it the seat remembers, unless the server refuses the client."""
         if isinstance(message, Failure):
             self._expire()
+
+    def remember(self, told: Told) -> None:
+        """So does the seat."""
 
     def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
         """Nobody waited."""

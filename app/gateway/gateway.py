@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import secrets
+import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
 
 from app.core.eras import Eras
-from app.core.session import Session
+from app.core.revival import Told
 from app.core.supervision import ServerView
 from app.gateway.access import Access
 from app.gateway.census import taken
@@ -18,16 +18,19 @@ from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.lasting import LastingSeat, Place
 from app.gateway.live import LiveSession, Transport
+from app.gateway.opening import Opening
 from app.gateway.pool import Pool
 from app.gateway.seats import OwnChild, Share
 from app.gateway.settings import GatewaySettings, UpstreamSettings
-from app.gateway.stream import Outlet
+from app.gateway.sleepers import Sleepers
+from app.gateway.stream import Unheard
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
 from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
 from app.protocol.jsonrpc import Notification, Request
 from app.protocol.revisions import NEWEST_HANDSHAKE
+from app.stores.port import Saved, Store
 from app.telemetry.tally import Census
 from app.upstreams.command import resolve
 from app.upstreams.sweep import sweep_forsaken
@@ -38,12 +41,15 @@ log = logging.getLogger("viaduct.session")
 class Gateway:
     """Built with plain values; `run` it around everything else, and it leaves no child behind."""
 
-    def __init__(self, settings: GatewaySettings, access: Access | None = None) -> None:
+    def __init__(self, settings: GatewaySettings, store: Store | None = None, access: Access | None = None) -> None:
         self.settings = settings
         self.access = access or Access()
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
         self.exchanges = Exchanges(self._pool_for, self._admit_exchange)
         self.is_draining = False
+        self._store = store
+        self._opening = Opening(settings.sessions, store, self._ended)
+        self._sleepers = Sleepers(store)
         self._sessions: dict[str, LiveSession] = {}
         self._owned: dict[str, int] = {}
         self._begun: dict[str, Begun] = {}
@@ -65,6 +71,8 @@ class Gateway:
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
         self._arm_sweep()
+        if self._store is not None:
+            self._store.start()
         self.supervisor.keep_warm(self.upstreams.values())
         self._tasks.spawn(_sweep_forsaken(), "sweep")
 
@@ -74,7 +82,7 @@ class Gateway:
         if self._sweep is not None:
             self._sweep.cancel()
         for live in list(self._sessions.values()):
-            live.close("shutdown")
+            live.leave()
         self._foundlings.close()
         self.exchanges.close()
         for pool in self._pools.values():
@@ -85,6 +93,8 @@ class Gateway:
         self._shared.clear()
         self.supervisor.close()
         await self._tasks.finish()
+        if self._store is not None:
+            await self._store.close()
 
     async def drain(self, seconds: float) -> None:
         """Take no new work, let what runs finish for so many seconds, then end every session with a last word."""
@@ -139,7 +149,7 @@ class Gateway:
 
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
-        return taken(self.upstreams.values(), self._sessions.values(), self.exchanges)
+        return taken(self.upstreams.values(), self.views(), self._sessions.values(), self._sleepers, self.exchanges)
 
     # Sessions.
 
@@ -182,29 +192,25 @@ class Gateway:
         self._foundlings.leave(begun.wish, foundling)
 
     def _seated(
-        self, upstream: UpstreamSettings, owner: str, transport: Transport, seat: LastingSeat | None
+        self,
+        upstream: UpstreamSettings,
+        owner: str,
+        transport: Transport,
+        seat: LastingSeat | None,
+        *,
+        is_implicit: bool = False,
     ) -> tuple[LiveSession, LastingSeat]:
         """In a seat that somebody left, or in a new one."""
-        mint: Iterator[int] = self._mints[upstream.name] if upstream.isolation == "shared" else count(1)
-        mint = mint if seat is None else seat.mint
-        core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
-        ident = self._recorded(owner, upstream, seat)
-        live = LiveSession(
-            ident,
-            secrets.token_hex(4),
-            owner,
-            upstream.name,
-            core,
-            self.settings.sessions,
-            transport=transport,
-            stream_after=upstream.deadlines.stream_after,
-            tally=upstream.tally,
-            on_end=self._ended,
-        )
+        mint = self._mint(upstream) if seat is None else seat.mint
+        lasts = transport == "streamable" and not is_implicit
+        ident = self.access.opened(owner, upstream.name, None if seat is None else seat.leave)
+        live = self._opening.fresh(ident, upstream, owner, transport, mint, lasts=lasts)
         self._sessions[live.ident] = live
+        if len(self._sessions) + len(self._sleepers) > self.settings.sessions.count_max:
+            self._sleepers.forget_oldest()
         self._own(owner)
         if seat is None:
-            seat = LastingSeat(upstream, mint, self.supervisor, partial(self._take_place, upstream, mint), live)
+            seat = self._seat(upstream, mint, live)
         else:
             seat.move(live)
         live.seat = seat
@@ -212,16 +218,37 @@ class Gateway:
         log.info("session opened", extra={"server": upstream.name})
         return live, seat
 
-    def _recorded(self, owner: str, upstream: UpstreamSettings, seat: LastingSeat | None) -> str:
-        """The id of a session that may begin now; where it may not, nobody gets the seat."""
-        ident, is_done = secrets.token_urlsafe(32), False
-        try:
-            self.access.session(owner, upstream.name, ident, "opened")
-            is_done = True
-        finally:
-            if not is_done and seat is not None:
-                seat.leave()
-        return ident
+    def _mint(self, upstream: UpstreamSettings) -> Iterator[int]:
+        return self._mints[upstream.name] if upstream.isolation == "shared" else count(1)
+
+    def _seat(
+        self, upstream: UpstreamSettings, mint: Iterator[int], live: LiveSession, told: Told | None = None
+    ) -> LastingSeat:
+        return LastingSeat(upstream, mint, self.supervisor, partial(self._take_place, upstream, mint), live, told)
+
+    def is_asleep(self, ident: str, upstream: str, owner: str) -> bool:
+        """Whether a gateway that is gone has left this session, and nobody has come back to it yet."""
+        return ident not in self._sessions and self._sleepers.holds(ident, upstream, owner)
+
+    async def wake(self, ident: str, upstream: UpstreamSettings, owner: str) -> None:
+        """Take up such a session; who comes meanwhile waits for that, too.
+
+        Raises:
+            ShuttingDown, Overloaded, Unavailable: it sleeps on.
+        """
+        self._admit(owner)
+        self.supervisor.admit(upstream)
+        self.access.session(owner, upstream.name, ident, "resumed")
+        await self._sleepers.wake(ident, partial(self._take_up, ident, upstream, owner))
+
+    def _take_up(self, ident: str, upstream: UpstreamSettings, owner: str, store: Store, saved: Saved) -> None:
+        self._admit(owner)
+        mint = self._mint(upstream)
+        live = self._opening.again(ident, upstream, owner, mint, store, saved)
+        self._sessions[ident] = live
+        self._own(owner)
+        live.seat = self._seat(upstream, mint, live, saved.told)
+        log.info("session taken up again", extra={"server": upstream.name})
 
     def find(self, ident: str, upstream: str, owner: str, transport: Transport = "streamable") -> LiveSession:
         """The session of that id, if it is the owner's, at that server and of that transport.
@@ -240,7 +267,9 @@ class Gateway:
         known = self._implicit.get((owner, upstream.key))
         if known is not None:
             return known
-        live = self.open(upstream, owner)
+        self._admit(owner)
+        self.supervisor.admit(upstream)
+        live, _ = self._seated(upstream, owner, "streamable", None, is_implicit=True)
         live.is_confirmed = True
         self._implicit[owner, upstream.key] = live
         revision = version or NEWEST_HANDSHAKE.date
@@ -335,7 +364,9 @@ class Gateway:
 
     def _end_unused(self) -> None:
         limits, now = self.settings.sessions, asyncio.get_running_loop().time()
+        self._sleepers.expire(time.time() - limits.idle_seconds)
         for live in list(self._sessions.values()):
+            live.remember_use()
             if not live.is_confirmed and live.is_busy:
                 live.opened_at = now  # Its server is still starting, or waits for its turn to.
             elif not live.is_confirmed and now - live.opened_at > limits.confirm_seconds:
@@ -351,22 +382,6 @@ def _can_start(upstream: UpstreamSettings) -> bool:
     except Unavailable:
         return False
     return True
-
-
-class Unheard(Outlet):
-    """For an answer that nobody waits for."""
-
-    def answer(self, body: bytes) -> None:
-        pass
-
-    def begin(self, prime: str | None) -> None:
-        pass
-
-    def event(self, ident: str | None, data: bytes) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
 
 async def _sweep_forsaken() -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from app.core.parties import ToChild
 from app.core.probing import ToSession
 from app.core.restarts import Restarts
-from app.core.revival import RECORDED, Outcome, Phase, Revival, Unlike
+from app.core.revival import RECORDED, Outcome, Phase, Revival, Told, Unlike
 from app.gateway.inorder import InOrder
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
@@ -47,6 +47,8 @@ class Holder(Protocol):
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None: ...
 
+    def remember(self, told: Told, /) -> None: ...
+
     def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool], /) -> None: ...
 
     def lost(self, fault: GatewayFault, reason: str, /) -> None: ...
@@ -57,7 +59,10 @@ class TakePlace(Protocol):
 
 
 class LastingSeat:
-    """`take_place` gives a place at a fresh child, whose messages come to the seat."""
+    """`take_place` gives a place at a fresh child, whose messages come to the seat.
+
+    With `told`, of a child that is gone, there is no other one before somebody wants it.
+    """
 
     def __init__(
         self,
@@ -66,19 +71,22 @@ class LastingSeat:
         supervisor: Supervisor,
         take_place: "TakePlace",
         live: Holder,
+        told: Told | None = None,
     ) -> None:
         self._upstream = upstream
         self._supervisor = supervisor
         self._take_place = take_place
         self._live = live
         self.mint = mint
-        self._revival = Revival(mint, upstream.bounds)
+        self._revival = Revival(mint, upstream.bounds, told)
+        self._remembered = self._revival.told
         self._restarts = Restarts(supervisor.settings.restarts)
         self._loop = asyncio.get_running_loop()
         self._in_order = InOrder(self._do)
         self._ready_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._place: Place | None = take_place(self, again=False)
+        self._is_asleep = told is not None
+        self._place: Place | None = None if self._is_asleep else take_place(self, again=False)
 
     # The session.
 
@@ -91,6 +99,13 @@ class LastingSeat:
     def move(self, holder: Holder) -> None:
         """It is somebody else's now."""
         self._live = holder
+        if self._revival.may_revive:
+            holder.remember(self._revival.told)
+
+    def wake(self) -> None:
+        if self._is_asleep:
+            self._is_asleep = False
+            self._return()
 
     def submit(self, message: Message) -> None:
         place = self._place
@@ -98,6 +113,7 @@ class LastingSeat:
             place.submit(message)
         else:
             self._perform(self._revival.submit(message))
+            self.wake()
 
     def withdraw(self, ident: int) -> bool:
         return self._revival.withdraw(ident) or (self._place is not None and self._place.withdraw(ident))
@@ -107,6 +123,7 @@ class LastingSeat:
             self._place.doubt()
 
     def leave(self) -> None:
+        self._is_asleep = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -176,6 +193,9 @@ class LastingSeat:
     # Outcomes.
 
     def _perform(self, outcomes: list[Outcome]) -> None:
+        if self._revival.told is not self._remembered and self._revival.may_revive:
+            self._remembered = self._revival.told
+            self._live.remember(self._remembered)
         if self._revival.phase is Phase.LIVE and self._ready_at is None:
             self._ready_at = self._loop.time()
         self._in_order.perform(outcomes)

@@ -63,12 +63,6 @@ class Link:
         return self._child is not None
 
     @property
-    def state(self) -> str:
-        if self._is_over:
-            return "stopping"
-        return "ready" if self._is_ready else "starting"
-
-    @property
     def waiting_bytes(self) -> int:
         return self._anteroom.waiting_bytes + (0 if self._child is None else self._child.waiting_bytes)
 

@@ -2,48 +2,35 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count as numbers
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from app.core import judged
 from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.phases import Phase
 from app.core.replay import EventLog
+from app.core.revival import Told
 from app.core.session import Session
 from app.gateway.access import Permit
 from app.gateway.clocked import Clocked
+from app.gateway.journal import Journal, Owed
+from app.gateway.left_over import left_over
+from app.gateway.seat import NOWHERE, Seat
 from app.gateway.settings import SessionSettings
-from app.gateway.stream import Outlet, Stream
+from app.gateway.stream import Outlet, Stream, event_of
 from app.protocol import methods
-from app.protocol.faults import ClientFault, GatewayFault, InvalidRequest, Overloaded, UnknownSession
-from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure
+from app.protocol.faults import ClientFault, GatewayFault, Overloaded
+from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, encode, failure
 from app.protocol.revisions import Revision
+from app.stores.port import Saved, TakenUp
 from app.telemetry.tally import ServerTally, count
 
 log = logging.getLogger("viaduct.session")
 
 Transport: TypeAlias = Literal["streamable", "sse"]
-
-_EVENT_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})")
-
-
-class Seat(Protocol):
-    """What a session knows of its server."""
-
-    def submit(self, message: Message) -> None:
-        """Hand the server a message, or keep it until the server can take it."""
-
-    def withdraw(self, ident: int, /) -> bool:
-        """Take back a request of which not one byte was sent; False where that is too late."""
-
-    def doubt(self) -> None:
-        """A call was not answered in time."""
-
-    def leave(self) -> None:
-        """The session has ended."""
 
 
 class LiveSession:
@@ -56,12 +43,14 @@ class LiveSession:
         owner: str,
         upstream: str,
         core: Session,
+        log: EventLog,
         settings: SessionSettings,
         *,
         transport: Transport = "streamable",
         stream_after: float,
         tally: ServerTally,
         on_end: Callable[["LiveSession"], None],
+        first_stream: StreamId = 1,
     ) -> None:
         self.ident = ident
         self.tag = tag
@@ -80,18 +69,19 @@ class LiveSession:
         self._stream_after = stream_after
         self._tally = tally
         self._clocked = Clocked(tally.legacy)
-        self._permit: Permit | None = None
-        """That of the newest request."""
+        self.permit: Permit | None = None  # That of the newest request.
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._log = EventLog(settings.log_bytes, settings.log_count)
+        self._log = log
+        self._journal: Journal | None = None
+        self._through: Callable[[Outlet], Outlet] | None = None
         self._streams: dict[StreamId, Stream] = {}
         self._listeners: dict[StreamId, Stream] = {}
-        self._names = numbers(1)
+        self._names = numbers(first_stream)
         self._sole: StreamId = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = FOREVER
-        self.used_at = self.opened_at = self._loop.time()
+        self.used_at = self.opened_at = self._remembered_at = self._loop.time()
 
     @property
     def is_over(self) -> bool:
@@ -142,20 +132,15 @@ class LiveSession:
         """
         now = self.used_at = self._loop.time()
         if permit is not None:
-            self._permit = permit
-            if isinstance(message, Request):
-                message = permit.judge(message, self.ident)
-            else:
-                message = permit.judge_all(message, self.ident)
+            self.permit, message = permit, permit.judge_any(message, self.ident)
         ident = next(self._names)
         core = self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
-        is_batch = False
         try:
             if isinstance(message, Request):
                 effects = core.ask(message, ident, now)
             else:
-                is_batch, effects = True, core.ask_all(message, ident, now)
+                effects = core.ask_all(message, ident, now)
         except GatewayFault:
             core.outlets.drop(ident)
             judged.void(message)
@@ -166,13 +151,11 @@ class LiveSession:
             self._log,
             self.tag,
             primes=core.revision.primes,
-            is_batch=is_batch,
+            is_batch=not isinstance(message, Request),
             takes_json=takes_json,
+            through=self._through,
         )
-        if isinstance(message, Request):
-            self._clocked.begin(ident, message)
-        else:
-            self._clocked.begin_all(ident, message)
+        self._clocked.begin_any(ident, message)
         self._perform(effects)
         return ident
 
@@ -184,7 +167,7 @@ class LiveSession:
         """A request whose answer, refusals too, goes to the session's one stream: clients give up on a failed POST."""
         now = self.used_at = self._loop.time()
         if permit is not None:
-            self._permit, message = permit, permit.judge(message, self.ident)
+            self.permit, message = permit, permit.judge(message, self.ident)
         try:
             effects = self._core.ask(message, self._sole, now)
             self._clocked.begin_all(self._sole, [message])
@@ -212,8 +195,9 @@ class LiveSession:
         self.used_at = self._loop.time()
         ident = next(self._names)
         event_log = self._log if is_logged else None
-        stream = Stream(ident, outlet, event_log, self.tag, primes=self._core.revision.primes)
+        stream = Stream(ident, outlet, event_log, self.tag, primes=self._core.revision.primes, through=self._through)
         self._streams[ident] = self._listeners[ident] = stream
+        self.seat.wake()
         stream.begin()
         self._hear(stream)
         return ident
@@ -225,12 +209,13 @@ class LiveSession:
             InvalidRequest: no event of this session.
             UnknownSession: an event of another session.
         """
-        ident, number = self._find_event(event_id)
+        ident, number = event_of(event_id, self.tag, self._log)
         self.used_at = self._loop.time()
         stream = self._streams.get(ident)
         is_open = stream is not None
         if stream is None:
-            stream = Stream(ident, None, self._log, self.tag)
+            stream = Stream(ident, None, self._log, self.tag, through=self._through)
+        self.seat.wake()
         replay = self._log.after(ident, number)
         self._tally.replayed += len(replay.events)
         self._tally.lost += len(replay.lost)
@@ -253,8 +238,14 @@ class LiveSession:
 
     def vacate(self, reason: str) -> None:
         """The session ends, and its seat, with what its server was told, goes on without it."""
-        self.seat = _NOWHERE
+        self.seat = NOWHERE
         self.close(reason)
+
+    def leave(self) -> None:
+        """The gateway ends, and the session with it, unless another one can take it up."""
+        if self._journal is not None and self._core.phase is Phase.OPEN:
+            self._journal.leave()
+        self.close("shutdown")
 
     def close(self, reason: str) -> None:
         """End the session: what it owes gets its last word, its streams end, its server is let go."""
@@ -267,7 +258,7 @@ class LiveSession:
 
         A bug here costs the session, for whoever waited for what was said would wait for ever.
         """
-        if self._permit is not None and not self._permit.hears(message):
+        if self.permit is not None and not self.permit.hears(message):
             return
         is_done = False
         try:
@@ -325,8 +316,10 @@ class LiveSession:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        seat, self.seat = self.seat, _NOWHERE
+        seat, self.seat = self.seat, NOWHERE
         seat.leave()
+        if self._journal is not None:
+            self._journal.end()
         self._on_end(self)
 
     def _arm(self) -> None:
@@ -347,6 +340,45 @@ class LiveSession:
             if not is_done:
                 self.close("internal_error")
 
+    # What is kept of it.
+
+    def keep(self, journal: Callable[[EventLog, Owed], Journal]) -> None:
+        """From now on, what this session is made of outlives the gateway."""
+        self._journal = journal(self._log, self._owed)
+        self._through = self._journal.outlet
+
+    def remember(self, told: Told) -> None:
+        """What the server was told by now, of this client."""
+        if self._journal is not None:
+            self._journal.remember(told)
+
+    async def committed(self) -> None:
+        """When what has happened until now is kept; at once, where nothing is."""
+        if self._journal is not None:
+            kept: asyncio.Future[None] = self._loop.create_future()
+            self._journal.then(partial(kept.set_result, None))
+            await asyncio.shield(kept)
+
+    def remember_use(self) -> None:
+        if self._journal is not None and self._remembered_at < self.used_at:
+            self._remembered_at = self.used_at
+            self._journal.used()
+
+    def take_up(self, saved: Saved, number: int) -> None:
+        """Go on where another gateway has left off, whose last event had that number: its calls are nobody's now."""
+        if self._journal is not None:
+            self._journal.take_up(TakenUp(saved.times + 1, number), saved.ways)
+        primes = self._core.revision.primes
+        for way in saved.ways:
+            if way.owed is None:
+                stream = Stream(way.stream, None, self._log, self.tag, primes=primes, through=self._through)
+                self._streams[way.stream] = self._listeners[way.stream] = stream
+        for ident, unanswered in left_over(saved, self.upstream):
+            self._log.append(ident, encode(unanswered), unanswered.id)
+
+    def _owed(self, stream: StreamId) -> tuple[RequestId, ...] | None:
+        return None if stream in self._listeners else tuple(self._core.owed(stream))
+
     # Streams.
 
     def _hear(self, stream: Stream) -> None:
@@ -363,33 +395,6 @@ class LiveSession:
             del self._listeners[ident]
             self._streams.pop(ident, None)
 
-    def _find_event(self, event_id: str) -> tuple[StreamId, int]:
-        parts = _EVENT_ID.fullmatch(event_id)
-        if parts is None:
-            raise InvalidRequest("Last-Event-ID is no event id of ours", reason="unknown_event")
-        if parts[1] != self.tag:
-            raise UnknownSession
-        ident, number = int(parts[2]), int(parts[3])
-        if not self._log.holds(ident, number):
-            raise InvalidRequest("Last-Event-ID is no event of this session", reason="unknown_event")
-        return ident, number
-
 
 _FIRST: StreamId = 1
 """The stream of what opened the session: over Streamable HTTP, of its `initialize`."""
-
-
-class _Nowhere:
-    """The place of a session that has ended: if it knew its child still, only the garbage collector could end both."""
-
-    def submit(self, message: Message) -> None: ...
-
-    def withdraw(self, _ident: int, /) -> bool:
-        return False
-
-    def doubt(self) -> None: ...
-
-    def leave(self) -> None: ...
-
-
-_NOWHERE = _Nowhere()

@@ -72,6 +72,8 @@ class SessionSettings:
     streams_max: int = 16
     log_bytes: int = 1 << 20
     log_count: int = 1024
+    queue_bytes: int = 8 << 20
+    """What may wait to be committed for one stream of a session that is kept."""
 
 
 @dataclass(frozen=True, slots=True)

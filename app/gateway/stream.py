@@ -1,11 +1,13 @@
 """An ordered run of messages that ends once, and the one connection, if any, that carries it now."""
 
+import re
+from collections.abc import Callable
 from typing import Protocol
 
 from app.core.effects import StreamId
 from app.core.replay import EventLog, Replay
 from app.protocol import methods
-from app.protocol.faults import EventsLost
+from app.protocol.faults import EventsLost, InvalidRequest, UnknownSession
 from app.protocol.jsonrpc import Failure, Message, Notification, RequestId, Result, encode, failure
 
 
@@ -30,9 +32,24 @@ class Outlet(Protocol):
 
 
 class Stream:
-    """With a log its events have ids and can be said again; without one, what a broken connection lost is lost."""
+    """With a log its events have ids and can be said again; without one, what a broken connection lost is lost.
 
-    __slots__ = ("_answers", "_begun", "_is_batch", "_log", "_outlet", "_primes", "_tag", "_takes_json", "ident")
+    Whatever is said to an outlet goes `through` something first, where that is given.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_begun",
+        "_carrier",
+        "_is_batch",
+        "_log",
+        "_outlet",
+        "_primes",
+        "_tag",
+        "_takes_json",
+        "_through",
+        "ident",
+    )
 
     def __init__(
         self,
@@ -44,9 +61,12 @@ class Stream:
         primes: bool = False,
         is_batch: bool = False,
         takes_json: bool = False,
+        through: Callable[[Outlet], Outlet] | None = None,
     ) -> None:
         self.ident = ident
-        self._outlet = outlet
+        self._through = through
+        self._carrier = outlet
+        self._outlet = outlet if outlet is None or through is None else through(outlet)
         self._log = log
         self._tag = tag
         self._primes = primes
@@ -89,7 +109,7 @@ class Stream:
             self.begin()
         if self._outlet is not None:
             self._outlet.end()
-            self._outlet = None
+            self._carrier = self._outlet = None
 
     def attach(self, outlet: Outlet, replay: Replay, server: str = "") -> None:
         """Say again what a broken connection lost, then go on here; an older connection is closed.
@@ -99,7 +119,8 @@ class Stream:
         """
         if self._outlet is not None:
             self._outlet.end()
-        self._outlet = outlet
+        self._carrier = outlet
+        self._outlet = outlet = outlet if self._through is None else self._through(outlet)
         self._begun = True
         outlet.begin(None if replay.events or replay.lost else self._prime())
         for ident in replay.lost:
@@ -111,9 +132,9 @@ class Stream:
 
     def detach(self, outlet: Outlet) -> bool:
         """The connection is gone; whether it was the one that carried the stream."""
-        if self._outlet is not outlet:
+        if self._carrier is not outlet or self._outlet is None:
             return False
-        self._outlet = None
+        self._carrier = self._outlet = None
         return True
 
     def _answer(self) -> None:
@@ -147,3 +168,40 @@ def _may_be_missed(message: Message) -> bool:
 
 def _answered(message: Message) -> RequestId | None:
     return message.id if isinstance(message, Result | Failure) else None
+
+
+def event_of(event_id: str, tag: str, log: EventLog) -> tuple[StreamId, int]:
+    """The stream of an event, and its number there, of the session with that tag.
+
+    Raises:
+        InvalidRequest: no event of this session.
+        UnknownSession: an event of another session.
+    """
+    parts = _EVENT_ID.fullmatch(event_id)
+    if parts is None:
+        raise InvalidRequest("Last-Event-ID is no event id of ours", reason="unknown_event")
+    if parts[1] != tag:
+        raise UnknownSession
+    ident, number = int(parts[2]), int(parts[3])
+    if not log.holds(ident, number):
+        raise InvalidRequest("Last-Event-ID is no event of this session", reason="unknown_event")
+    return ident, number
+
+
+_EVENT_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})")
+
+
+class Unheard(Outlet):
+    """For an answer that nobody waits for."""
+
+    def answer(self, body: bytes) -> None:
+        pass
+
+    def begin(self, prime: str | None) -> None:
+        pass
+
+    def event(self, ident: str | None, data: bytes) -> None:
+        pass
+
+    def end(self) -> None:
+        pass

@@ -80,7 +80,7 @@ class Witness:
         Raises:
             Denied: it is one that begins, and cannot be recorded.
         """
-        self._write("session", {"state": state, **_said(speaker)}, may_refuse=state == "opened")
+        self._write("session", {"state": state, **_said(speaker)}, may_refuse=state != "ended")
 
     def call(self, speaker: Speaker, request: Request, aims: Sequence[Aim], slot: Docket | None) -> Docket | None:
         """A request that is about to be passed on, and holds that slot.

@@ -4,7 +4,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from app.telemetry.tally import Census, ServerTally, Tally, Timing, Words
+from app.telemetry.tally import SERVER_STATES, Census, ServerTally, Tally, Timing, Words
 
 Labels: TypeAlias = tuple[str, ...]
 Counted: TypeAlias = Iterable[tuple[Labels, float]]
@@ -72,6 +72,10 @@ def _build(known: Known) -> Counted:
     return [((known.version, platform.python_version()), 1)]
 
 
+def _states(known: Known) -> Counted:
+    return [((at, state), server.now.state == state) for at, server in known.servers.items() for state in SERVER_STATES]
+
+
 def _calls(known: Known) -> Iterator[tuple[Labels, float]]:
     for at, server in known.servers.items():
         for era, calls in (("legacy", server.tally.legacy), ("modern", server.tally.modern)):
@@ -113,6 +117,11 @@ NUMBERS = (
     by_word(
         "viaduct_sessions_ended_total", "counter", "Sessions ended", "reason", lambda at: at.tally.sessions_ended
     ),
+    of_each(
+        "viaduct_sessions_asleep", "gauge", "Sessions in the store that no gateway has taken up yet",
+        lambda at: at.now.asleep,
+    ),
+    Number("viaduct_server_state", "gauge", "1 for the state that a server is in", ("server", "state"), _states),
     by_word("viaduct_children", "gauge", "Child processes", "state", lambda at: at.now.children),
     of_each("viaduct_child_starts_total", "counter", "Children started", lambda at: at.tally.child_starts),
     of_each(

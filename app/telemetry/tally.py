@@ -50,8 +50,9 @@ CALL_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.
 START_SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 LAG_SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
-STATES = ("starting", "ready", "stopping")
+STATES = ("starting", "warm", "ready", "busy", "stopping")
 """Of children. Each is told of every server, so that none is missing where it is nought."""
+SERVER_STATES = (*STATES, "idle", "backing off", "failed")
 
 Words = dict[str, int]
 _WORDS_MAX = 100
@@ -65,13 +66,6 @@ class Queue(Protocol):
 
     @property
     def waiting_bytes(self) -> int: ...
-
-
-class Watched(Queue, Protocol):
-    """A child, from its start until nothing of it is left."""
-
-    @property
-    def state(self) -> str: ...
 
 
 class Timing:
@@ -137,7 +131,7 @@ class ServerTally:
     modern: Calls = field(default_factory=Calls)
     sessions_opened: int = 0
     sessions_ended: Words = field(default_factory=dict)
-    children: set[Watched] = field(default_factory=set)
+    children: set[Queue] = field(default_factory=set)
     child_starts: int = 0
     child_restarts: int = 0
     child_start_seconds: Timing = field(default_factory=lambda: Timing(START_SECONDS))
@@ -166,7 +160,9 @@ class Tally:
 class Census:
     """What there is now at one server."""
 
+    state: str = "idle"
     sessions: int = 0
+    asleep: int = 0
     calls: dict[Era, int] = field(default_factory=lambda: {"legacy": 0, "modern": 0})
     parked: int = 0
     streams: int = 0

@@ -152,6 +152,10 @@ F76 SIGTERM under load
     chaos/stopping it_waits_no_longer_than_its_calls_take
     chaos/stopping a_question_can_still_be_answered_while_it_waits_for_the_call_that_asked
 F78 SIGKILL
+    chaos/survival a_call_that_was_in_flight_is_answered_on_its_stream_with_what_is_known
+    chaos/survival_of_many every_call_that_was_in_flight_has_one_outcome
+    chaos/survival_of_many what_was_heard_is_said_again_as_it_was_and_nothing_twice
+    chaos/survival_of_many what_was_answered_was_executed_once_and_nothing_was_twice
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
     chaos/stopping what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start
 F82 an audit that cannot be written, for the disk is full
@@ -254,6 +258,8 @@ R43 an unknown session is no 404
     chaos/sessions unknown_ended_and_foreign_sessions_cannot_be_told_apart
     chaos/sessions where_it_is_so_configured_a_request_without_a_session_is_400
 R44 old sessions after a restart
+    chaos/survival an_old_session_is_served_by_a_child_that_is_started_when_somebody_wants_it
+    chaos/survival_of_many every_old_session_is_served_and_every_stream_comes_to_an_end
     chaos/stopping a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unknown_to_the_next
 R45 clients that never echo the session id
     chaos/sessions a_client_that_never_echoes_the_session_id_is_served_after_its_handshake

@@ -14,6 +14,7 @@ import pytest
 from tests.support.client import Client, greeting
 from tests.support.gateway import Gateway, config, entry, eventually, serving, stage, stateless_entry
 from tests.support.http import Reply, on_loop, request
+from tests.support.metrics import number
 from tests.support.stateless import StatelessClient
 
 RESTARTS = {"backoff": 0.05, "deaths": 3, "window": 10, "coolDown": 0.6}
@@ -59,6 +60,8 @@ async def test_a_server_that_always_ends_backs_off_and_then_is_refused_at_once_a
     began = time.monotonic()
     await fail(gateway, "broken")
     assert time.monotonic() - began > 0.05 + 0.1
+    assert await number(gateway, "viaduct_server_state", server="broken", state="failed") == 1
+    assert await number(gateway, "viaduct_server_state", server="broken") == 1
     starts = gateway.log.count("child started")
     reply, answer = await opened(gateway, "broken")
     assert (reply.status, reply.headers["retry-after"]) == (503, "1")

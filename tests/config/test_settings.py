@@ -71,7 +71,9 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         ({"policy": [{"scopes": ["a b"]}]}, "viaduct.policy.0.scopes.0 must be one word of visible ASCII without quotes and backslashes"),
         ({"policy": [{"perMinute": 0}]}, "viaduct.policy.0.perMinute must be at least 1"),
         ({"drain": 1e300}, "viaduct.drain must be at most 3.1536e+07"),
-        ({"store": "redis"}, "viaduct.store must be 'memory': only memory is available in this version"),
+        ({"store": "redis"}, "viaduct.store must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db"),
+        ({"store": "sqlite://sessions.db"}, "viaduct.store must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db"),
+        ({"store": "sqlite:///srv/"}, "viaduct.store must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db"),
         ({"logLevel": "loud"}, "viaduct.logLevel must be 'debug', 'info', 'warning' or 'error'"),
         ({"debugPayloads": 1}, "viaduct.debugPayloads must be true or false"),
         ({"sessions": {"withoutId": "x"}}, "viaduct.sessions.withoutId must be 'implicit' or 'reject'"),
@@ -146,7 +148,7 @@ def test_listening_everywhere_without_a_name_is_a_warning(loading: Loading) -> N
 def test_options_go_before_variables_and_those_before_the_file(loading: Loading) -> None:
     block = {"publicUrl": "https://file", "logLevel": "error", "listen": "127.0.0.1:1", "allowedHosts": ["file"]}
     environ = {
-        "VIADUCT_PUBLIC_URL": "https://variable", "VIADUCT_LOG_LEVEL": "WARNING", "VIADUCT_HOST": "::1",
+        "VIADUCT_STORE": "sqlite:///s.db", "VIADUCT_PUBLIC_URL": "https://variable", "VIADUCT_LOG_LEVEL": "WARNING", "VIADUCT_HOST": "::1",
         "VIADUCT_PORT": "2", "VIADUCT_ALLOWED_HOSTS": "a, b,", "VIADUCT_LOG_FORMAT": "json",
     }  # fmt: skip
     given = Overrides(public_url="https://option", port="3", log_format="text")
@@ -155,6 +157,7 @@ def test_options_go_before_variables_and_those_before_the_file(loading: Loading)
     assert (settings.public_url, settings.log_level, settings.log_format) == ("https://option", "warning", "text")
     assert (config.listen, settings.listen) == (Listen("::1", 3), "[::1]:3")
     assert settings.allowed_hosts == ("a", "b")
+    assert settings.store == "sqlite:///s.db"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from app.gateway.settings import UpstreamSettings
 from app.protocol import faults
 from app.protocol.faults import GatewayFault
 from app.telemetry.numbers import NUMBERS, TIMES
-from app.telemetry.tally import OUTCOMES, STATES
+from app.telemetry.tally import OUTCOMES, SERVER_STATES
 from app.upstreams.command import Command
 
 ROOT = Path(__file__).parents[2]
@@ -259,7 +259,7 @@ def test_every_metric_is_documented_with_its_type_and_labels() -> None:
 
 def test_every_outcome_and_state_is_documented() -> None:
     assert {row[0] for row in rows("metrics.md", "outcome")} == OUTCOMES
-    assert {row[0] for row in rows("metrics.md", "state")} == set(STATES)
+    assert {row[0] for row in rows("metrics.md", "state")} == set(SERVER_STATES)
 
 
 def test_every_way_to_show_metrics_is_documented() -> None:

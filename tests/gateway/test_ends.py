@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from app.gateway.settings import EraSetting, GatewaySettings, Isolation, OnExit,
 from app.gateway.stream import Outlet
 from app.protocol import methods
 from app.protocol.jsonrpc import Notification, Request, payload
+from app.stores.sqlite import SqliteStore
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
 from tests.support.gateway import STAGE, STATELESS_STAGE
@@ -25,7 +27,8 @@ from tests.support.gateway import STAGE, STATELESS_STAGE
 Run = Callable[[Coroutine[Any, Any, None]], None]
 OF_SESSIONS = (
     "LiveSession Session Outlets EventLog Stream OwnChild Share _Talk Translation InOrder Link Conversation Anteroom "
-    "Child Input Output LineFramer StderrRing Watch CommonChild Sharing Relay Heard LastingSeat Revival Ward"
+    "Child Input Output LineFramer StderrRing Watch CommonChild Sharing Relay Heard LastingSeat Revival Ward Journal "
+    "_Patient Told Saved"
 ).split()
 PATIENCE = 10
 
@@ -123,6 +126,32 @@ def test_of_a_session_that_was_closed_nothing_is_left(run: Run, server: str) -> 
         else:
             assert {kind: count for kind, count in left().items() if kind in OF_SESSIONS[:8]} == {}
         await gateway.stop()
+        assert left() == {}
+
+    run(work())
+
+
+@pytest.mark.parametrize("server", ["handshake", "stateless", "shared"])
+def test_of_a_session_that_was_kept_and_taken_up_again_nothing_is_left(run: Run, server: str, tmp_path: Path) -> None:
+    async def work() -> None:
+        settings = SERVERS[server]
+        gateway = Gateway(GatewaySettings((settings,)), SqliteStore(tmp_path / "sessions.db"))
+        gateway.start()
+        live = gateway.open(settings, "somebody")
+        ident = live.ident
+        await used(live)
+        del live
+        await gateway.stop()
+        assert left() == {}
+        again = Gateway(GatewaySettings((settings,)), SqliteStore(tmp_path / "sessions.db"))
+        again.start()
+        await again.wake(ident, settings, "somebody")
+        live, answer = again.find(ident, "x", "somebody"), Heard()
+        live.ask(Request(3, "tools/list"), answer, takes_json=True, takes_stream=True, permit=None)
+        await answer.until(b'"id":3')
+        live.close("deleted")
+        del live, answer
+        await again.stop()
         assert left() == {}
 
     run(work())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.telemetry.tally import METHODS, OTHER, OUTCOMES, STATES
+from app.telemetry.tally import METHODS, OTHER, OUTCOMES, SERVER_STATES
 from tests.support.client import Client, called
 from tests.support.gateway import OTHER_TOKEN, ROOT, TOKEN, Gateway, config, entry, serving
 from tests.support.http import connection, on_loop, raw, request, soon
@@ -328,7 +328,7 @@ async def test_nothing_that_a_client_invents_becomes_a_label(gateway: Gateway) -
         "method": METHODS | {OTHER},
         "era": {"legacy", "modern"},
         "outcome": OUTCOMES,
-        "state": set(STATES),
+        "state": set(SERVER_STATES),
     }
     for values in shown(many).values():
         for labels in values:

@@ -189,7 +189,11 @@ async def connection(port: int, receive_buffer: int | None = None) -> tuple[asyn
     if receive_buffer is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     sock.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+    except OSError:
+        sock.close()
+        raise
     limit = _LIMIT if receive_buffer is None else receive_buffer
     reader, writer = await asyncio.open_connection(sock=sock, limit=limit)
     _open[writer] = asyncio.get_running_loop()

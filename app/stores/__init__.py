@@ -1,0 +1,1 @@
+"""What outlives the gateway: sessions, so that the next one can take them up again."""

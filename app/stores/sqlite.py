@@ -1,0 +1,222 @@
+"""Sessions in one SQLite file. One thread writes and reads it; what comes meanwhile goes into its next transaction.
+
+Where the disk refuses, what was to be kept is tried again, and whoever waits for it is let go on: a client is better
+served than told to come back, though what it hears then may be unknown to the next gateway. The log says so.
+"""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import TypeAlias
+
+from msgspec import DecodeError
+
+from app.core.replay import Event
+from app.protocol.faults import Overloaded
+from app.stores import rows
+from app.stores.port import Fact, Saved, Sleeper
+from app.stores.schema import StoreUnusable, open_file
+from app.stores.sealed import Key, Unreadable
+
+__all__ = ["SqliteStore", "StoreUnusable"]
+
+log = logging.getLogger("viaduct.store")
+
+_AGAIN_SECONDS = 1.0
+_TELL_SECONDS = 60.0
+_AT_ONCE = 1000
+_BEHIND_BYTES = 64 << 20
+_BEHIND_COUNT = 100_000
+"""Of what waits for a disk that takes nothing; beyond that the sessions concerned are not kept any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    key: Key
+    facts: list[Fact]
+    done: Callable[[], None]
+
+    @property
+    def size(self) -> int:
+        return sum(len(fact.data) for fact in self.facts if isinstance(fact, Event))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    key: Key
+    answer: "asyncio.Future[Saved | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Farewell:
+    name: bytes
+
+
+_Answer: TypeAlias = "tuple[asyncio.Future[Saved | None], Saved | Overloaded | None]"
+
+
+class SqliteStore:
+    """
+    Raises:
+        StoreUnusable: the file is not what it must be, and was not touched.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = open_file(path)
+        try:
+            self.sleepers: dict[bytes, Sleeper] = rows.sleepers(self._file)
+        except sqlite3.DatabaseError as wrong:
+            self._file.close()
+            raise StoreUnusable(f"the store {path} cannot be read: {wrong}") from wrong
+        self.is_failing = False
+        self._told_at = -_TELL_SECONDS
+        self._jobs: SimpleQueue[_Work | _Question | _Farewell | None] = SimpleQueue()
+        self._jobs_left: list[_Work | _Question | _Farewell | None] = []
+        """What was taken from the queue, and nobody was told of yet."""
+        self._behind: list[_Work | _Farewell] = []
+        self._given_up: set[bytes] = set()
+        self._is_over = self._is_closing = False
+        self._thread = threading.Thread(target=self._run, name="store", daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def keep(self, key: Key, facts: list[Fact], done: Callable[[], None]) -> None:
+        if self._is_over:
+            self._loop.call_soon(done)
+        else:
+            self._jobs.put(_Work(key, facts, done))
+
+    def forget(self, name: bytes) -> None:
+        if not self._is_over:
+            self._jobs.put(_Farewell(name))
+
+    async def read(self, key: Key) -> Saved | None:
+        if self._is_over:
+            return None
+        answer: asyncio.Future[Saved | None] = self._loop.create_future()
+        self._jobs.put(_Question(key, answer))
+        return await answer
+
+    async def close(self) -> None:
+        self._is_closing = True
+        if self._thread.is_alive():
+            self._jobs.put(None)
+            await asyncio.to_thread(self._thread.join)
+        else:
+            self._file.close()
+
+    # The thread.
+
+    def _run(self) -> None:
+        """Should a bug end it, nobody must wait for it."""
+        try:
+            self._serve()
+        finally:
+            self._file.close()
+            with suppress(RuntimeError):  # The loop is closed: nobody waits.
+                self._loop.call_soon_threadsafe(self._over)
+
+    def _serve(self) -> None:
+        is_open = True
+        while is_open:
+            jobs = self._jobs_left = self._next()
+            is_open = None not in jobs
+            self._behind += [job for job in jobs if isinstance(job, _Work | _Farewell)]
+            if self._behind:
+                self._catch_up()
+            works = [job for job in jobs if isinstance(job, _Work)]
+            questions = [job for job in jobs if isinstance(job, _Question)]
+            answers: list[_Answer] = [(question.answer, self._read(question.key)) for question in questions]
+            if works or answers:
+                self._loop.call_soon_threadsafe(self._tell, works, answers)
+            self._jobs_left = []
+
+    def _next(self) -> "list[_Work | _Question | _Farewell | None]":
+        """What is there, as soon as there is anything, or it is time to try again what failed."""
+        jobs: list[_Work | _Question | _Farewell | None] = []
+        with suppress(Empty):
+            jobs.append(self._jobs.get(timeout=_AGAIN_SECONDS if self._behind else None))
+            while len(jobs) < _AT_ONCE:
+                jobs.append(self._jobs.get_nowait())
+        return jobs
+
+    def _catch_up(self) -> None:
+        try:
+            self._write()
+        except sqlite3.OperationalError as wrong:
+            self._failed(wrong)
+        else:
+            self._behind.clear()
+            self._given_up.clear()
+            if self.is_failing:
+                self.is_failing = False
+                log.info("the store can be written again")
+
+    def _write(self) -> None:
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            for name in self._given_up:
+                rows.forget(self._file, name)
+            for work in self._behind:
+                if isinstance(work, _Farewell):
+                    rows.forget(self._file, work.name)
+                elif work.key.name not in self._given_up:
+                    rows.write(self._file, work.key, work.facts)
+            self._file.execute("COMMIT")
+        finally:
+            if self._file.in_transaction:
+                self._file.execute("ROLLBACK")
+
+    def _failed(self, wrong: sqlite3.Error) -> None:
+        self.is_failing = True
+        if self._told_at + _TELL_SECONDS < monotonic():
+            self._told_at = monotonic()
+            log.error("the store cannot be written: sessions may not survive a restart", extra={"why": str(wrong)})
+        works = [work for work in self._behind if isinstance(work, _Work)]
+        if sum(len(work.facts) for work in works) > _BEHIND_COUNT or sum(work.size for work in works) > _BEHIND_BYTES:
+            self._given_up |= {work.key.name for work in works}
+            self._behind = [work for work in self._behind if isinstance(work, _Farewell)]
+
+    def _read(self, key: Key) -> Saved | Overloaded | None:
+        try:
+            return rows.read(self._file, key)
+        except (Unreadable, DecodeError) as wrong:
+            log.warning("a session in the store is damaged", extra={"why": f"{type(wrong).__name__}: {wrong}"})
+            return None
+        except sqlite3.Error as wrong:
+            log.warning("the store cannot be read", extra={"why": str(wrong)})
+            return Overloaded("the store cannot be read now", reason="store", retry_after=1.0)
+
+    def _over(self) -> None:
+        """On the loop: whoever still waits goes on."""
+        self._is_over = True
+        if not self._is_closing:
+            log.error("the store has failed: no session survives a restart any more")
+        jobs = self._jobs_left
+        while not self._jobs.empty():
+            jobs.append(self._jobs.get_nowait())
+        works = [job for job in jobs if isinstance(job, _Work)]
+        self._tell(works, [(job.answer, None) for job in jobs if isinstance(job, _Question)])
+
+    def _tell(self, works: list[_Work], answers: list[_Answer]) -> None:
+        """On the loop: a bug in what one of them does is no other's."""
+        for work in works:
+            self._loop.call_soon(work.done)
+        for answer, saved in answers:
+            if answer.done():
+                continue
+            if isinstance(saved, Overloaded):
+                answer.set_exception(saved)
+            else:
+                answer.set_result(saved)
