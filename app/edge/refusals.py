@@ -33,9 +33,21 @@ _ANSWERED = {
 }
 STATE_UNKNOWN = "state_unknown"
 _OF_REASONS = {
-    **dict.fromkeys(("sessions.maxPerPrincipal", "calls_in_flight", "streams", "policy_limit"), 429),
+    **dict.fromkeys(
+        (
+            "sessions.maxPerPrincipal",
+            "sessions.ratePerPrincipal",
+            "limits.inFlight",
+            "stateless.maxRequests",
+            "stateless.maxParked",
+            "streams.maxPerSession",
+            "policy_limit",
+        ),
+        429,
+    ),
     "audit_failed": 503,
 }
+"""What somebody has too many of alone is 429. Where it is all together, it is 503."""
 
 
 class Refusal(Exception):

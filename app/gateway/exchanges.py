@@ -1,8 +1,8 @@
 """All requests of stateless clients: where each begins, and where a retry finds the call that was parked for it."""
 
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
+from time import monotonic
 
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, Encoder
@@ -18,7 +18,7 @@ from app.gateway.pool import Pool
 from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet
 from app.protocol import stateless
-from app.protocol.faults import GatewayFault
+from app.protocol.faults import GatewayFault, Overloaded
 from app.protocol.jsonrpc import Request
 from app.protocol.stateless import Admitted
 
@@ -28,7 +28,7 @@ _NOT_SALIENT = ("_meta", "inputResponses", "requestState")
 
 
 class Exchanges:
-    """`pool_of` gives the children of a server for a principal; `admit` refuses what is for one that has failed."""
+    """`pool_of` gives the children of a server for a principal; `admit` refuses what is not to be begun."""
 
     def __init__(
         self, pool_of: Callable[[UpstreamSettings, str], Pool], admit: Callable[[UpstreamSettings], None]
@@ -75,7 +75,7 @@ class Exchanges:
         Raises:
             BadParams, HeaderMismatch: it retries what is not to be retried so; another retry may do better.
             InsufficientScope: it is not permitted, and with other scopes it would be.
-            Overloaded: too many of this principal.
+            Overloaded: too many of this principal, or of all.
             Unavailable: the server has failed.
         """
         asked = Asked(owner, upstream, request, headers)
@@ -119,7 +119,9 @@ class Exchanges:
         self._admit(upstream)
         if state is not None and sealed is None:
             asked = replace(asked, has_foreign_state=True)
-        pool, live = self._pool_of(upstream, asked.owner), self._new(asked)
+        pool = self._pool_of(upstream, asked.owner)
+        self._check_parked(asked.owner, upstream.name, pool.settings.parked_max)
+        live = self._new(asked)
         is_leased = False
         try:
             stream = live.begin(outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
@@ -161,7 +163,7 @@ class Exchanges:
         Raises:
             BadParams: it is too late, or another retry was earlier.
         """
-        if sealed.expires_at < time.time():
+        if sealed.expires_at < monotonic():
             raise state_unknown(server)
         if sealed.round == 0:
             return None
@@ -170,13 +172,26 @@ class Exchanges:
             raise state_unknown(server)
         return parked
 
+    def _check_parked(self, owner: str, server: str, parked_max: int) -> None:
+        """Who leaves questions unanswered asks nothing new, as long as there are so many.
+
+        Raises:
+            Overloaded: so it is.
+        """
+        if len(self._parked) < parked_max:
+            return
+        asked = (live.asked for live in self.parked)
+        if sum(other.owner == owner and other.upstream.name == server for other in asked) >= parked_max:
+            sentence = "too many calls of this principal wait for answers to questions"
+            raise Overloaded(sentence, reason="stateless.maxParked", retry_after=1.0)
+
     def _seal(self, live: LiveExchange, round_: int) -> str:
         asked = live.asked
         if live.ident is None:
             live.ident = secrets.token_urlsafe(16)
         if round_:
             self._parked[live.ident] = live, round_
-        expires_at = time.time() + asked.upstream.deadlines.park
+        expires_at = monotonic() + asked.upstream.deadlines.park
         bound_to = _bound_to(asked.owner, asked.upstream.key, asked.request)
         return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 from collections.abc import Coroutine
@@ -74,12 +75,12 @@ async def test_asked_to_stop_while_idle_it_ends_at_once_although_streams_are_ope
 
 @on_loop
 async def test_asked_to_stop_under_load_it_takes_nothing_new_and_lets_what_runs_finish(tmp_path: Path) -> None:
-    with serving(config(servers(), drain=1.5), tmp_path) as gateway:
+    with serving(config(servers(), drain=1.5, streams={"streamAfter": 0.05}), tmp_path) as gateway:
         clients = await asyncio.gather(*(Client(gateway).open() for _ in range(4)))
         listening = await clients[0].listen()
-        quick = [await answered(client, 1, 0.8) for client in clients]
-        long = [await answered(client, 2, 60) for client in clients]
         stream, target = await sse(gateway, "stage")
+        long = await asyncio.gather(*(answered(client, 2, 60) for client in clients))
+        quick = await asyncio.gather(*(answered(client, 1, 0.8) for client in clients))
         await posted(
             gateway, target, {"jsonrpc": "2.0", "id": 3, "method": CALL, "params": called("sleep", seconds=60)}
         )
@@ -170,18 +171,25 @@ async def test_a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unkn
 
 
 @on_loop
-async def test_what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start(
+async def test_what_a_gateway_that_was_killed_with_its_guardian_left_ends_with_its_input_or_at_the_next_start(
     tmp_path: Path,
 ) -> None:
-    with serving(config(servers()), tmp_path) as gateway:
+    # They see no process of other gateways, and no other that starts meanwhile takes this one's.
+    alone = program(f"from app.upstreams import proc; proc.pid_namespace = lambda: '{os.getpid()}0'")
+    with serving(config(servers()), tmp_path, program=alone) as gateway:
         client = await Client(gateway).open()
         sleeper = int(await client.tool("spawn", argv=["sleep", "600"], setsid=True))
         # The last, for it reads what is meant for its parent.
         reader = int(await client.tool("spawn", argv=["tail", "-f", "-"]))
         assert eventually(lambda: {reader, sleeper} <= set(gateway.children()), 2)
+        guardian = gateway.guardian()
+        assert guardian is not None
+        # Halted, it starts no other.
+        gateway.process.send_signal(signal.SIGSTOP)
+        os.kill(guardian, signal.SIGKILL)
         gateway.process.kill()
         gateway.process.wait(5)
-        with serving(config(servers()), tmp_path) as again:
+        with serving(config(servers()), tmp_path, program=alone) as again:
             assert eventually(lambda: not gateway.children(), 3)
             assert eventually(lambda: "a gateway that is gone" in again.log, 3)
 

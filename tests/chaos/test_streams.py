@@ -21,7 +21,7 @@ BRISK = {"stopTimeout": 0.5, "killTimeout": 0.5}
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     streams = {"keepAlive": 0.3, "logCount": 20, "logBytes": 1 << 20, "maxPerSession": 4, "queueBytes": 1 << 20}
-    content = config({"calm": entry(**BRISK)}, streams=streams, limits={"sendTimeout": 1})
+    content = config({"calm": entry(**BRISK)}, streams=streams, limits={"sendTimeout": 2.5})
     with serving(content, tmp_path_factory.mktemp("streams")) as gateway:
         yield gateway
 
@@ -128,7 +128,7 @@ async def test_a_reader_that_falls_behind_misses_log_messages_and_never_its_answ
     gateway: Gateway, connect: Connect
 ) -> None:
     client = await connect()
-    flood = {"jsonrpc": "2.0", "id": "x", "method": CALL, "params": called("log", n=60_000, tag="y" * 100)}
+    flood = {"jsonrpc": "2.0", "id": "x", "method": CALL, "params": called("log", n=30_000, tag="y" * 100)}
     body, before = json.dumps(flood).encode(), len(gateway.log_lines)
     reply = await request(gateway.port, "POST", client.path, client.headers(), body, receive_buffer=4096)
     meanwhile = {"jsonrpc": "2.0", "id": 1, "method": CALL, "params": called("count")}
@@ -137,7 +137,7 @@ async def test_a_reader_that_falls_behind_misses_log_messages_and_never_its_answ
     assert text_of(messages[-1]) == "logged"
     numbers = [message["params"]["data"]["n"] for message in messages[:-1]]
     assert numbers == sorted(set(numbers))
-    assert 100 < len(numbers) < 60_000
+    assert 100 < len(numbers) < 30_000
     assert eventually(lambda: "left out" in gateway.own_log(before), 2)
 
 
@@ -156,7 +156,7 @@ async def test_a_large_answer_to_a_slow_reader_holds_up_nobody_and_ends_with_its
     slow = await request(gateway.port, "POST", client.path, client.headers(), body, receive_buffer=4096)
     assert slow.status == 200
     assert await client.tool("echo", nonce="alive") == "alive"
-    assert eventually(lambda: gateway.fds() <= fds, 4)
+    assert eventually(lambda: gateway.fds() <= fds, 6)
 
 
 # Resuming.

@@ -25,7 +25,7 @@ STREAMS = {"logCount": 4, "streamAfter": 0.05}
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
     servers = {
         "stage": entry(),
-        "shared": entry(isolation="shared", era="legacy"),
+        "shared": entry(isolation="shared", era="legacy", onExit="end"),
         "deaf": entry("--mode", "never_reads", "--discover", "-32601", requestTimeout=60),
         "gone": {"command": "no-such-command"},
     }
@@ -146,7 +146,7 @@ def test_a_stateless_request_that_is_refused_is_no_call(tmp_path: Path) -> None:
         await client.asked("ask_form")
         assert (await client.ask("tools/list")).status == 429
         assert await calls(gateway) == {("modern", "tools/call", "parked"): 1}
-        assert await number(gateway, "viaduct_refusals_total", server="stage", reason="calls_in_flight") == 1
+        assert await number(gateway, "viaduct_refusals_total", server="stage", reason="stateless.maxRequests") == 1
         assert await number(gateway, "viaduct_calls_in_flight") == 0
 
     with serving(config({"stage": entry()}, stateless={"maxRequests": 1}), tmp_path) as gateway:
@@ -221,8 +221,8 @@ def test_messages_for_which_there_is_no_room_are_counted(tmp_path: Path) -> None
         assert await number(gateway, "viaduct_child_undelivered_total", server="deaf") == 2
         assert (await calls(gateway, "deaf"))["legacy", "ping", "overloaded"] == 1
 
-    servers = {"deaf": entry("--mode", "never_reads")}
-    with serving(config(servers, limits={"queueCount": 1}), tmp_path) as gateway:
+    servers = {"deaf": entry("--mode", "never_reads", stopTimeout=0.3, killTimeout=0.3)}
+    with serving(config(servers, limits={"queueCount": 1}, drain=0.1), tmp_path) as gateway:
         check()
 
 
@@ -237,7 +237,7 @@ def test_connections_that_are_turned_away_are_counted(tmp_path: Path) -> None:
         async def is_told() -> bool:
             reply = await request(gateway.port, "GET", "/metrics")
             text = (await reply.body()).decode()
-            return 'viaduct_refusals_total{reason="overloaded",server=""} ' in text
+            return 'viaduct_refusals_total{reason="limits.connections",server=""} ' in text
 
         assert await soon(is_told)
 

@@ -42,13 +42,15 @@ def test_nothing_wanted_is_nobody_killed(tagged: Tagged) -> None:
 
 
 def test_what_a_gateway_that_is_gone_left_behind_is_killed(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    namespace, own, started, *_ = sweep.run_tag().split(".")
+    _, own, started, *_ = sweep.run_tag().split(".")
+    namespace = f"{own}0"  # Of these processes only: any other gateway that starts now would kill them, too.
+    monkeypatch.setattr(proc, "pid_namespace", lambda: namespace)
     gone = subprocess.Popen(["true"])
     gone.wait()
     pids = {
         "of one that is gone": tagged(f"{namespace}.{gone.pid}.{started}.abcd:1"),
         "of one whose number is another's now": tagged(f"{namespace}.{own}.{int(started) - 1}.abcd:1"),
-        "of one that lives": tagged(f"{sweep.run_tag()}:1"),
+        "of one that lives": tagged(f"{namespace}.{own}.{started}.abcd:1"),
         "of one that is not seen from here": tagged(f"1{namespace}.{gone.pid}.{started}.abcd:1"),
         "of nobody known": tagged("abcd:1"),
         "of no name": tagged(""),
@@ -69,12 +71,13 @@ def test_a_machine_without_proc_is_left_alone(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_one_that_starts_others_while_it_is_killed_is_killed_with_them() -> None:
-    code = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); setsid sleep 60 & done; echo done; wait"
+    code = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); setsid sleep 60 & [ $i = 3 ] && echo begun; done; wait"
     env = {"PATH": os.environ["PATH"], sweep.TAG: f"{RUN}:1"}
     with subprocess.Popen(["sh", "-c", code], env=env, stdout=subprocess.PIPE) as hydra:
-        killed: list[int] = []
-        while len(killed) < 3:
-            killed += sweep.kill_tagged({f"{RUN}:1"})
+        assert hydra.stdout is not None
+        assert hydra.stdout.readline() == b"begun\n"
+        killed = sweep.kill_tagged({f"{RUN}:1"})
         assert hydra.pid in killed
+        assert len(killed) > 3
         assert dies(hydra.pid)
         assert sweep.kill_tagged({f"{RUN}:1"}) == []
