@@ -11,8 +11,9 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from app.admitting import authentication, resource_server
+from app.auth.policy import Policy, Rule
 from app.config import Config, ConfigError, named_by, open_logs
-from app.config.tree import Limits, Restarts, Server, ServerLimits
+from app.config.tree import Limits, PolicyRule, Restarts, Server, ServerLimits
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
@@ -21,6 +22,8 @@ from app.core.restarts import RestartPolicy
 from app.edge.app import Viaduct
 from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, StreamSettings
+from app.gateway.access import Access
+from app.gateway.credentials import late_parts
 from app.gateway.gateway import Gateway
 from app.gateway.settings import (
     GatewaySettings,
@@ -31,8 +34,10 @@ from app.gateway.settings import (
     SupervisorSettings,
     UpstreamSettings,
 )
+from app.gateway.witness import Showing, Witness
 from app.stores.port import Store
 from app.stores.sqlite import SqliteStore, StoreUnusable
+from app.telemetry.audit import Audit, AuditFailed
 from app.telemetry.metrics import Metrics
 from app.telemetry.tally import Tally
 from app.upstreams.child import ChildLimits
@@ -46,7 +51,9 @@ def create_app(config: Config | None = None) -> Viaduct:
         open_logs(config)
     settings = config.viaduct
     public = urlsplit(settings.public_url or "")
-    gateway, tally = Gateway(gateway_settings(config), _store(settings.store)), Tally()
+    tally = Tally()
+    access = Access(policy(config), _witness(config, tally))
+    gateway = Gateway(gateway_settings(config), _store(settings.store), access)
     places = [f"/servers/{name}" for name in config.servers] + ([""] if len(config.servers) == 1 else [])
     return Viaduct(
         gateway,
@@ -127,11 +134,16 @@ def _restarts(settings: Restarts) -> RestartPolicy:
     )
 
 
+def _command(server: Server) -> Command:
+    late = late_parts(server.templates)
+    return Command(server.argv, server.env, server.cwd, _allowance(server.limits), late, server.secrets)
+
+
 def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
     settings = config.viaduct
     return UpstreamSettings(
         name,
-        Command(server.argv, server.env, server.cwd, _allowance(server.limits)),
+        _command(server),
         server.isolation,
         Deadlines(
             start=server.start_timeout,
@@ -176,6 +188,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
         warm=server.warm,
         warm_seconds=server.warm_age,
         on_exit=server.on_exit,
+        templates={name: parts for name, parts in server.templates.items() if name not in late_parts(server.templates)},
     )
 
 
@@ -202,3 +215,42 @@ def _guards(config: Config) -> Guards:
     hosts = [*settings.allowed_hosts, *([public.netloc] if public else [])]
     origins = [*settings.allowed_origins, *([f"{public.scheme}://{public.netloc}"] if public else [])]
     return Guards(hosts, origins)
+
+
+def policy(config: Config) -> Policy | None:
+    """Who may do what; None where everybody may do everything."""
+    rules = config.viaduct.policy
+    return Policy(map(_rule, rules)) if rules else None
+
+
+def _witness(config: Config, tally: Tally) -> Witness | None:
+    """
+    Raises:
+        ConfigError: the audit cannot be written, and nothing is to be done without.
+    """
+    settings = config.viaduct.audit
+    if settings is None:
+        return None
+    try:
+        audit = Audit(Path(settings.path), is_strict=settings.on_failure == "refuse")
+    except AuditFailed as wrong:
+        raise ConfigError(f"viaduct.audit.path: {wrong}") from wrong
+    shown = {
+        name: Showing(server.audit_arguments, frozenset(word.lower() for word in server.audit_mask))
+        for name, server in config.servers.items()
+    }
+    return Witness(audit, shown, tally)
+
+
+def _rule(rule: PolicyRule) -> Rule:
+    return Rule(
+        scopes=frozenset(rule.scopes),
+        subjects=rule.subjects,
+        claims=rule.claims,
+        allow=rule.allow,
+        deny=rule.deny,
+        read_only=rule.read_only,
+        destructive=rule.destructive,
+        per_minute=rule.per_minute,
+        concurrent=rule.concurrent,
+    )

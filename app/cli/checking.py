@@ -3,18 +3,21 @@
 import asyncio
 import json
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import click
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
-from app.asgi import gateway_settings
+from app.asgi import gateway_settings, policy
+from app.auth.principal import ANONYMOUS, Principal
+from app.cli import permitting
 from app.config import Config
 from app.core.eras import Eras
 from app.core.parties import Party
 from app.core.supervision import Ending
 from app.gateway.common import CommonChild
+from app.gateway.credentials import unbound
 from app.gateway.settings import GatewaySettings, UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
@@ -57,17 +60,41 @@ class Report:
     """Of the process, where it ended by itself."""
     protections: list[str] = field(default_factory=list)
     """What protects this machine from it, and what does not."""
+    items: dict[str, list[dict[str, object]]] = field(default_factory=dict)
+    """All that was said of what it offers; too much to be printed."""
 
 
 def check(config: Config, *, as_json: bool) -> int:
     """Print what each server offers; 1 if one failed."""
-    reports = asyncio.run(_check_all(gateway_settings(config)))
+    settings = gateway_settings(config)
+    nobodys = replace(settings, upstreams=tuple(map(unbound, settings.upstreams)))
+    reports = asyncio.run(_check_all(nobodys))
     if as_json:
-        click.echo(json.dumps({"servers": [asdict(report) for report in reports]}, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(_tree(config, reports), ensure_ascii=False, indent=2))
     else:
         for report in reports:
             click.echo(_text(report))
+        rules, offered = policy(config), {report.server: report.items for report in reports}
+        for line in permitting.lines(rules, _principals(config), offered) if rules is not None else []:
+            click.echo(line)
     return 0 if all(report.ok for report in reports) else 1
+
+
+def _tree(config: Config, reports: list[Report]) -> dict[str, object]:
+    servers = [{key: value for key, value in asdict(report).items() if key != "items"} for report in reports]
+    rules, offered = policy(config), {report.server: report.items for report in reports}
+    if rules is None:
+        return {"servers": servers}
+    principals = [
+        {"name": each.name, "servers": permitting.permitted(rules, each, offered)} for each in _principals(config)
+    ]
+    return {"servers": servers, "principals": principals}
+
+
+def _principals(config: Config) -> list[Principal]:
+    """All that are known before they come."""
+    tokens = config.viaduct.auth.tokens
+    return [ANONYMOUS] if config.no_auth else [Principal(token.name, frozenset(token.scopes)) for token in tokens]
 
 
 async def _check_all(settings: GatewaySettings) -> list[Report]:
@@ -124,29 +151,27 @@ async def _ask_all(report: Report, asker: "_Asker") -> None:
     capabilities = said.get("capabilities")
     for name, method, capability in _LISTS:
         if isinstance(capabilities, dict) and capability in capabilities:
-            names, is_whole = await _all_pages(asker, method, "resourceTemplates" if name == "templates" else name)
-            report.offers[name] = names
+            items, is_whole = await _all_pages(asker, method, "resourceTemplates" if name == "templates" else name)
+            report.items[name], report.offers[name] = items, [str(item.get("name", "")) for item in items]
             if not is_whole:
                 report.cut.append(name)
 
 
-async def _all_pages(asker: "_Asker", method: str, key: str) -> tuple[list[str], bool]:
+async def _all_pages(asker: "_Asker", method: str, key: str) -> tuple[list[dict[str, object]], bool]:
     """What is on them, and whether these are all."""
-    names: list[str] = []
+    found: list[dict[str, object]] = []
     params: dict[str, object] = {}
     for _ in range(PAGES_MAX):
         try:
             page = await asker.ask(method, params)
         except UnknownMethod:
-            return names, True
+            return found, True
         items = page.get(key)
-        names += (
-            [str(item.get("name", "")) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-        )
+        found += [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
         if not page.get("nextCursor"):
-            return names, True
+            return found, True
         params = {"cursor": page["nextCursor"]}
-    return names, False
+    return found, False
 
 
 class _Asker:

@@ -90,3 +90,18 @@ def token(name: str, scopes: tuple[str, ...], expires: str | None) -> None:
     from app.cli.minting import entry_text
 
     click.echo(entry_text(name, scopes, expires))
+
+
+@cli.group()
+def audit() -> None:
+    """Look after audit files."""
+
+
+@audit.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+def verify(paths: tuple[Path, ...]) -> None:
+    """See whether records were changed or are missing; name rotated files too, the oldest first."""
+    signals.heed_not()
+    from app.cli.auditing import verified
+
+    sys.exit(verified(paths))

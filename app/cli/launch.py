@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.auth.tokens import mint
 from app.cli.banner import banner
+from app.cli.hardening import close_memory, refuse_root, withdraw
 from app.cli.options import Options
 from app.cli.serving import serve_until_stopped
 from app.config import Config, ConfigError, Overrides, load, open_logs, single
@@ -19,13 +20,13 @@ from app.upstreams.command import Command, resolve
 
 def run(command: Sequence[str], name: str | None, settings: Mapping[str, object], options: Options) -> None:
     """Serve one command; one that cannot even be started is an error of the environment."""
-    config = single(command, name, os.environ, settings, _overrides(options))
+    config = single(command, name, withdraw(os.environ), settings, _overrides(options))
     _check_commands(config)
     _start(config, options)
 
 
 def serve(path: Path, options: Options) -> None:
-    _start(load(path, os.environ, _overrides(options)), options)
+    _start(load(path, withdraw(os.environ), _overrides(options)), options)
 
 
 def check(path: Path, *, as_json: bool) -> None:
@@ -55,6 +56,8 @@ def _start(config: Config, options: Options) -> None:
         logs.redact(fresh_token)
         config = config.admitting(fresh_token)
     open_logs(config)
+    refuse_root(config.listen, is_allowed=config.may_be_root)
+    close_memory()
     show = partial(banner, config, fresh_token=fresh_token)
     sys.exit(serve_until_stopped(config, show, exit_with_parent=options.exit_with_parent))
 
@@ -72,6 +75,7 @@ def _overrides(options: Options) -> Overrides:
         tokens=listed(options.tokens),
         no_auth=options.no_auth,
         open_is_known=options.open_is_known,
+        root_is_allowed=options.allow_root,
     )
 
 

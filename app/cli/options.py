@@ -24,6 +24,7 @@ class Options:
     log_level: str | None = None
     log_format: str | None = None
     exit_with_parent: bool = False
+    allow_root: bool = False
 
 
 _OPTIONS = [
@@ -40,6 +41,7 @@ _OPTIONS = [
     ),
     click.option("--no-auth", is_flag=True, default=None, help="Ask nobody for a token; on loopback only."),
     click.option("--i-know-this-is-open", "open_is_known", is_flag=True, help="Allow --no-auth on any address."),
+    click.option("--allow-root", is_flag=True, help="Run as root on any address."),
     click.option("--public-url", metavar="URL", help="What clients use, where a proxy stands in front."),
     click.option(
         "--allowed-host", "allowed_hosts", multiple=True, metavar="HOST", help="A further Host to serve; repeatable."

@@ -65,6 +65,8 @@ def _unknown_form(body: str, where: str) -> str:
     if kind == "input":
         variable = re.sub(r"\W", "_", name).upper() or "VAR"
         return f"{where}: nobody can be asked for ${{input:{name}}} here; write ${{{variable}}} and set that variable"
+    if kind in ("header", "claim", "file") and name:
+        return f"{where}: ${{{kind}:...}} may stand in a server's env only; put it there"
     if "${" in body:
         return f"{where}: one ${{...}} inside another is not supported; use a single variable"
     return f"{where}: ${{{kind}}} is not known here; write ${{VAR}}, ${{VAR:-default}} or the value itself"

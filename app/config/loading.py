@@ -1,7 +1,6 @@
 """From a file, or a command, and what goes before it, to one checked configuration."""
 
 import logging
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.config import credentials, expansion, listening, naming, overrides, reading, servers
+from app.auth.targets import Pattern
+from app.config import credentials, expansion, listening, naming, overrides, permissions, reading, servers
 from app.config.errors import ConfigError
 from app.config.listening import Listen
 from app.config.notes import Note
@@ -21,8 +21,6 @@ from app.telemetry import logs
 
 log = logging.getLogger("viaduct.config")
 
-_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
-_SECRET_LENGTH = 8
 _TOP_LEVEL = ("mcpServers", "servers", "viaduct")
 _OF_OTHERS = ("$schema", "inputs")
 
@@ -35,6 +33,8 @@ class Config:
     viaduct: Viaduct
     listen: Listen
     no_auth: bool = False
+    may_be_root: bool = False
+    """Whether the operator has said that servers may run as root where strangers reach them."""
     notes: tuple[Note, ...] = ()
 
     def admitting(self, token: str) -> "Config":
@@ -59,6 +59,7 @@ def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None)
         tree = reading.read(path)
         key = _servers_key(tree)
         found, notes = servers.read(tree[key], key, path.parent, environ)
+        notes += permissions.notes(path, found)
         block = expansion.expand(tree.get("viaduct", {}), environ, "viaduct")
         return _settled(block, found, notes, environ, given, path.parent)
     except ConfigError as error:
@@ -108,9 +109,8 @@ def open_logs(config: Config) -> None:
     """Set logging up as configured, with this configuration's secrets kept out, and say what was noticed in it."""
     logs.configure(config.viaduct.log_level, config.viaduct.log_format, rate=config.viaduct.limits.log_rate)
     for server in config.servers.values():
-        for name, value in server.env.items():
-            if _SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH:
-                logs.redact(value)
+        for value in server.secrets:
+            logs.redact(value)
     for note in config.notes:
         log.log(logging.WARNING if note.is_warning else logging.INFO, note.event, extra=dict(note.fields))
 
@@ -152,7 +152,15 @@ def _settled(
         viaduct.model_copy(update=settings),
         listen,
         credentials.is_open(listen, layers),
-        (*notes, *overrides.misspelt(environ), *about_auth, *_expired(auth.tokens), *_exposure(viaduct, listen)),
+        any(layer.root_is_allowed or layer.open_is_known for layer in layers),
+        (
+            *notes,
+            *overrides.misspelt(environ),
+            *about_auth,
+            *_expired(auth.tokens),
+            *_exposure(viaduct, listen),
+            *_aimless(viaduct, found),
+        ),
     )
 
 
@@ -191,3 +199,10 @@ def _exposure(viaduct: Viaduct, listen: Listen) -> list[Note]:
 def _expired(tokens: tuple[Token, ...]) -> list[Note]:
     names = [token.name for token in tokens if token.expires_at is not None and token.expires_at <= time.time()]
     return [Note("a configured token has expired", {"names": names}, is_warning=True)] if names else []
+
+
+def _aimless(viaduct: Viaduct, found: Mapping[str, Server]) -> list[Note]:
+    """Patterns of a policy that no server's name fits: perhaps it was renamed."""
+    patterns = {text for rule in viaduct.policy for text in (*rule.allow, *rule.deny)}
+    lost = sorted(text for text in patterns if not any(Pattern(text).is_of(name) for name in found))
+    return [Note("a pattern of the policy fits no server", {"patterns": lost}, is_warning=True)] if lost else []

@@ -20,8 +20,8 @@ _SETTINGS = {
 }
 _OPTIONS = {"allowed_hosts": "--allowed-host", "allowed_origins": "--allowed-origin", "tokens": "--token"}
 VARIABLES = frozenset(
-    "ALLOWED_HOSTS ALLOWED_ORIGINS CONFIG HOST I_KNOW_THIS_IS_OPEN LISTEN LOG_FORMAT LOG_LEVEL NO_AUTH PORT PUBLIC_URL "
-    "STORE TOKEN".split()
+    "ALLOWED_HOSTS ALLOWED_ORIGINS ALLOW_ROOT CONFIG HOST I_KNOW_THIS_IS_OPEN LISTEN LOG_FORMAT LOG_LEVEL NO_AUTH "
+    "PORT PUBLIC_URL STORE TOKEN".split()
 )
 """What comes behind VIADUCT_ in those that are read."""
 _OF_KUBERNETES = re.compile(r"SERVICE_\w+|PORT_\d+_\w+")
@@ -47,6 +47,8 @@ class Overrides:
     no_auth: bool | None = None
     open_is_known: bool = False
     """`--i-know-this-is-open`"""
+    root_is_allowed: bool = False
+    """`--allow-root`"""
 
     def spelled(self, field: str) -> str:
         """The name under which whoever set a field knows it."""
@@ -77,6 +79,7 @@ def from_environment(environ: Mapping[str, str]) -> Overrides:
         tokens=listed([environ.get("VIADUCT_TOKEN", "")]),
         no_auth=_switch(environ, "VIADUCT_NO_AUTH") if "VIADUCT_NO_AUTH" in environ else None,
         open_is_known=_switch(environ, "VIADUCT_I_KNOW_THIS_IS_OPEN"),
+        root_is_allowed=_switch(environ, "VIADUCT_ALLOW_ROOT"),
     )
 
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.config import env_file, expansion, naming
+from app.config import env_file, expansion, naming, references
 from app.config.errors import ConfigError
 from app.config.notes import Note
 from app.config.reading import Tree
 from app.config.tree import Server
 from app.config.wording import sentence
+from app.gateway.credentials import Template
 
 IGNORED = ("autoApprove", "alwaysAllow", "timeout", "description", "icon", "dev", "gallery", "version", "trust")
 """Keys of other clients that change nothing here."""
@@ -57,7 +58,8 @@ def built(entry: Tree, where: str) -> Server:
 def _server(entry: Tree, where: str, folder: Path, environ: Mapping[str, str]) -> Server:
     _check_kind(entry, where)
     kept = {key: value for key, value in entry.items() if key not in (*IGNORED, "type", "disabled")}
-    expanded = expansion.expand(kept, environ, where)
+    known, templates = references.split(kept.get("env"), environ, f"{where}.env")
+    expanded = expansion.expand(kept | ({"env": known} if templates else {}), environ, where)
     assert isinstance(expanded, dict)  # noqa: S101 - a dict stays one
     _check_command(expanded.get("command"), where)
     _expand_home(expanded, environ)
@@ -65,7 +67,20 @@ def _server(entry: Tree, where: str, folder: Path, environ: Mapping[str, str]) -
         expanded["cwd"] = str(folder / cwd)
     from_file = env_file.read(expanded.pop("envFile", None), folder, f"{where}.envFile")
     server = built(expanded, where)
-    return server.model_copy(update={"env": {**from_file, **server.env}})
+    _check_templates(server, templates, where)
+    env = {name: value for name, value in {**from_file, **server.env}.items() if name not in templates}
+    return server.with_env(env, templates)
+
+
+def _check_templates(server: Server, templates: Mapping[str, Template], where: str) -> None:
+    _check_env(dict.fromkeys(templates, ""), f"{where}.env")
+    references.check(templates, server.client_headers, where)
+    if not references.is_of_client(templates):
+        return
+    if server.isolation == "shared":
+        raise ConfigError(f"{where}.env names what one client says, and a shared child is everybody's; leave one out")
+    if server.warm:
+        raise ConfigError(f"{where}.env names what one client says, and warm children wait for anybody; set warm to 0")
 
 
 def _is_disabled(entry: Tree, where: str) -> bool:

@@ -1,14 +1,17 @@
 """The settings tree: every field of the config file, with its range and its default. Durations are seconds."""
 
 import re
+from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 from pydantic.alias_generators import to_camel
 
 from app.auth.expiry import unix_seconds
+from app.auth.targets import Pattern
+from app.gateway.credentials import Template
 
 _YEAR = 31_536_000
 
@@ -19,6 +22,8 @@ Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
 Memory = Annotated[int, Field(ge=1 << 20, le=1 << 50)]
 PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
+SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
+_SECRET_LENGTH = 8
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
@@ -67,6 +72,17 @@ def expiry(value: object) -> object:
     return unix_seconds(value)
 
 
+def pattern(value: str) -> str:
+    Pattern(value)
+    return value
+
+
+def absolute_path(value: str) -> str:
+    if not value.startswith("/") or value.endswith("/") or "\0" in value:
+        raise ValueError("must be an absolute path of a file as in /var/log/viaduct/audit.jsonl")
+    return value
+
+
 def plain_text(value: str) -> str:
     if "\0" in value:
         raise ValueError("must not hold a NUL character")
@@ -106,6 +122,8 @@ PublicUrl = Annotated[str, AfterValidator(public_url)]
 AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)]
 AllowedOrigins = Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)]
 Words = Annotated[tuple[Text, ...], Field(strict=False)]
+Scopes = Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)]
+Patterns = Annotated[tuple[Annotated[Text, AfterValidator(pattern)], ...], Field(strict=False)]
 
 
 class _Block(BaseModel):
@@ -137,6 +155,8 @@ class Server(_Block):
     command: Annotated[Text, Field(min_length=1)]
     args: Words = ()
     env: dict[str, Text] = {}
+    client_headers: Words = ()
+    """Those that `env` may name, for children that are one client's alone."""
     cwd: Text | None = None
     isolation: Literal["session", "shared"] = "session"
     warm: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -159,6 +179,29 @@ class Server(_Block):
     """What stateless clients are told of results that a server of the handshake says nothing about."""
     limits: ServerLimits = ServerLimits()
 
+    audit_arguments: bool = False
+    audit_mask: Words = ("password", "passphrase", "secret", "token", "authorization", "apikey", "api_key")
+    """Names of arguments, and of members in them, that are not shown even then."""
+
+    _templates: Mapping[str, Template] = PrivateAttr(default_factory=dict)
+
+    @property
+    def templates(self) -> Mapping[str, Template]:
+        """Variables that are put together when a child starts."""
+        return self._templates
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values of variables whose name tells of one."""
+        return tuple(
+            value for name, value in self.env.items() if SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH
+        )
+
+    def with_env(self, env: Mapping[str, str], templates: Mapping[str, Template]) -> "Server":
+        other = self.model_copy(update={"env": dict(env)})
+        other._templates = templates
+        return other
+
     @property
     def argv(self) -> tuple[str, ...]:
         return (self.command, *self.args)
@@ -167,7 +210,7 @@ class Server(_Block):
 class Token(_Block):
     name: Annotated[str, Field(pattern=r"^[\x20-\x7e]{1,64}$")]
     hash: Annotated[str, AfterValidator(token_hash)]
-    scopes: Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)] = ("*",)
+    scopes: Scopes = ("*",)
     expires_at: Annotated[float | None, BeforeValidator(expiry)] = Field(default=None, alias="expires")
 
 
@@ -250,6 +293,27 @@ class Outbound(_Block):
     allow: Annotated[tuple[Annotated[str, AfterValidator(network)], ...], Field(strict=False)] = ()
     timeout: Seconds = 5
     body: Bytes = 65_536
+
+
+class PolicyRule(_Block):
+    """What those may do who have all of these scopes, and are one of these subjects, with these claims."""
+
+    scopes: Scopes = ()
+    subjects: Words = ()
+    claims: dict[str, Text] = {}
+    allow: Patterns = ()
+    deny: Patterns = ()
+    read_only: bool = False
+    destructive: bool = True
+    """Whether tools count, for this rule, that do not say of themselves that they only read, or destroy nothing."""
+    per_minute: Count | None = None
+    concurrent: Count | None = None
+
+
+class Audit(_Block):
+    path: Annotated[str, AfterValidator(absolute_path)]
+    on_failure: Literal["refuse", "allow"] = "refuse"
+    """What becomes of a call that cannot be recorded."""
 
 
 class Sessions(_Block):
@@ -353,6 +417,9 @@ class Viaduct(_Block):
     allowed_hosts: AllowedHosts = ()
     allowed_origins: AllowedOrigins = ()
     auth: Auth = Auth()
+    policy: Annotated[tuple[PolicyRule, ...], Field(strict=False, min_length=1)] = ()
+    """Without one, whoever is let in may do everything."""
+    audit: Audit | None = None
     sessions: Sessions = Sessions()
     stateless: Stateless = Stateless()
     streams: Streams = Streams()

@@ -7,6 +7,7 @@ from copy import copy
 from msgspec import Struct
 
 from app.core.effects import StreamId
+from app.core.judged import Sieve
 from app.protocol.faults import Cancelled, GatewayFault, Overloaded, Unavailable
 from app.protocol.jsonrpc import Failure, RequestId, failure
 
@@ -20,6 +21,7 @@ class Call(Struct):
     token: RequestId | None
     max_at: float
     quiet_at: float
+    sieve: Sieve | None = None
 
 
 class Ask(Struct):

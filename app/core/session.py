@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from app.core import judged
 from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
 from app.core.deadlines import FOREVER, Deadlines
@@ -198,13 +199,16 @@ class Session:
                 pass
 
     def _forward(self, request: Request, stream: StreamId, now: float) -> list[Effect]:
-        ident = next(self._mint)
+        begin_at = self.outlets.owe(stream)
+        if (refused := judged.refusal(request, self._server)) is not None:
+            return [ToClient(stream, refused), *self._settle(stream)]
+        ident, sieve = next(self._mint), judged.sieve_of(request)
         limits, is_greeting = self._deadlines, request.method == methods.INITIALIZE
         ours, token = under_token(Request(ident, request.method, request.params), ident)
         begun = FOREVER if is_greeting else now  # The time of a handshake is that of the child's start.
         quiet_at = begun + limits.request
-        self._calls[ident] = Call(request.id, request.method, stream, token, begun + limits.max_request, quiet_at)
-        begin_at = self.outlets.owe(stream)
+        max_at = begun + limits.max_request
+        self._calls[ident] = Call(request.id, request.method, stream, token, max_at, quiet_at, sieve)
         if begin_at < self.due or quiet_at < self.due:
             self.due = min(begin_at, quiet_at)
         return [ToUpstream(ours)] if is_greeting else self._upstream(ours)
@@ -259,11 +263,7 @@ class Session:
         call = self._calls.pop(reply.id, None) if type(reply.id) is int else None
         if call is None:
             return []
-        match reply:
-            case Result():
-                ours: Reply = Result(call.id, reply.result)
-            case Failure():
-                ours = Failure(call.id, reply.error)
+        ours = judged.replied(reply, call.id, call.sieve)
         if call.method in PHASED:
             return self._stepped(call, ours, now)
         return self._answer(call, ours)

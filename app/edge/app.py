@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from app.auth.principal import Principal
 from app.edge import oauth, sse, streamable
 from app.edge.asgi import JSON, Again, Event, Headers, Receive, Scope, Send, Way, remembers, respond
 from app.edge.bearer import Authentication, Bearer
 from app.edge.guards import Guards, preflight
-from app.edge.heads import Head, refuse_secrets_in_query
+from app.edge.heads import Head, refuse_secrets_in_query, sent
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
 from app.edge.oauth import Resource, ResourceServer
-from app.edge.refusals import Refusal, not_allowed, reason_of, refused
+from app.edge.refusals import Refusal, insufficient_scope, not_allowed, reason_of, refused
+from app.gateway.credentials import headers_in
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
@@ -45,6 +47,8 @@ class Place:
     resource: Resource | None = None
     """As which OAuth knows it, where that is configured."""
     document: bytes | None = None
+    headers: frozenset[str] = frozenset()
+    """Those that the server's children are given."""
 
 
 class Numbers(Protocol):
@@ -88,6 +92,7 @@ class Viaduct:
             await self._live(scope, receive, send)
             return
         cors: Headers = []
+        principal: Principal | None = None
         try:
             head = Head(scope)
             self._guards.check_host(head.get(b"host"))
@@ -103,24 +108,27 @@ class Viaduct:
             if scope["query_string"]:
                 refuse_secrets_in_query(scope)
             principal = await self._bearer.ask(head, place.resource)
+            self._check_entry(principal, place.upstream)
+            said = sent(scope, head, place.headers) if place.headers else {}
             incoming = Incoming(
-                scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors
+                scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors, said
             )
             repeat = await place.serve(incoming)
             remember = remembers(scope)
             if repeat is not None and remember is not None:
                 remember(self._again(incoming, repeat))
         except (GatewayFault, Refusal) as wrong:
-            status, headers, body = self._refused(wrong, _path(scope), scope["method"])
+            status, headers, body = self._refused(wrong, _path(scope), scope["method"], principal)
             await respond(send, status, [*headers, *cors], body)
 
     def _again(self, former: Incoming, repeat: Repeat) -> Again:
         """As `__call__`, for a request with the head of `former`: only its token may have ended since."""
-        head, path, cors = former.head, _path(former.scope), former.cors
+        head, path, cors, upstream = former.head, _path(former.scope), former.cors, former.upstream
         resource = self._places[path].resource
         scope = {name: former.scope[name] for name in _KEPT if name in former.scope}
 
         def again(text: bytes, way: Way) -> None:
+            principal: Principal | None = None
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
@@ -128,9 +136,10 @@ class Viaduct:
                 if principal is None:
                     way.serve(partial(self._anew, scope, text))
                 else:
+                    self._check_entry(principal, upstream)
                     repeat(text, principal, way)
             except (GatewayFault, Refusal) as wrong:
-                status, headers, body = self._refused(wrong, path, "POST")
+                status, headers, body = self._refused(wrong, path, "POST", principal)
                 way.answer(status, (*headers, *cors), body)
 
         return again
@@ -144,7 +153,9 @@ class Viaduct:
 
         await self(scope, receive_body, send)
 
-    def _refused(self, wrong: GatewayFault | Refusal, path: str, method: str) -> tuple[int, Headers, bytes]:
+    def _refused(
+        self, wrong: GatewayFault | Refusal, path: str, method: str, principal: Principal | None
+    ) -> tuple[int, Headers, bytes]:
         # Of a path of ours only: in any other there may be a token, from a client that was told to put it there.
         place = self._places.get(path)
         told = "unknown" if place is None else path
@@ -152,9 +163,20 @@ class Viaduct:
         count(self.tally.refusals if upstream is None else upstream.tally.refusals, reason)
         cause = {"cause": wrong.cause} if isinstance(wrong, Refusal) and wrong.cause is not None else {}
         log.info("refused", extra={"path": told, "method": method, "reason": reason, **cause})
+        if self.gateway.access.witness is not None:
+            about = wrong.about if isinstance(wrong, GatewayFault) else {}
+            server = None if upstream is None else upstream.name
+            owner = None if principal is None else principal.key
+            self.gateway.access.witness.refused(owner, server, reason, {"http": method, "path": told, **about})
         if isinstance(wrong, UpstreamFault | GatewayLimit) and upstream is not None:
             wrong.details.setdefault("server", upstream.name)
         return refused(wrong, None if place is None else place.resource)
+
+    def _check_entry(self, principal: Principal, upstream: UpstreamSettings) -> None:
+        """A server that one may use nothing of is like one that does not exist."""
+        decision = self.gateway.access.enter(principal, upstream.name)
+        if not decision.is_allowed:
+            raise insufficient_scope(decision.scopes) if decision.scopes else _no_such()
 
     async def _show(self, numbers: Numbers, scope: Scope, head: Head, place: Place, send: Send, cors: Headers) -> None:
         """They name servers, so they are for who may use these, unless the operator says otherwise."""
@@ -206,7 +228,11 @@ def _path(scope: Scope) -> str:
 
 
 def _unknown() -> Place:
-    raise Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
+    raise _no_such()
+
+
+def _no_such() -> Refusal:
+    return Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
 
 
 def _places(
@@ -234,11 +260,12 @@ def _places(
 
 def _places_of(base: str, upstream: UpstreamSettings, server: ResourceServer | None) -> dict[str, Place]:
     """To OAuth, where the messages of a stream are sent is a part of that."""
+    headers = headers_in(upstream.templates)
     mcp, stream = (_resource(server, f"{base}/{end}") for end in ("mcp", "sse"))
     return {
-        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve, resource=mcp),
-        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream, resource=stream),
-        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message, resource=stream),
+        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve, resource=mcp, headers=headers),
+        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream, resource=stream, headers=headers),
+        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message, resource=stream, headers=headers),
     }
 
 

@@ -62,6 +62,28 @@ def refuse_secrets_in_query(scope: Scope) -> None:
             raise Refusal(400, "token_in_query", "a token belongs in the Authorization header, never in the URL")
 
 
+def sent(scope: Scope, head: Head, names: frozenset[str]) -> dict[str, str]:
+    """The values of these headers, which a server's children may be given; one that is empty is not there.
+
+    Raises:
+        Refusal: one is there twice, is not ASCII, or holds the bearer token, which is for us alone.
+    """
+    found: dict[str, str] = {}
+    token = head.get(b"authorization", b"").partition(b" ")[2].strip()
+    for name, value in scope["headers"]:
+        text = name.decode("latin-1")
+        if text not in names or not value:
+            continue
+        if text in found:
+            raise Refusal(400, "duplicate_header", f"more than one {text} header")
+        if not value.isascii():
+            raise Refusal(400, "bad_header", f"{text} must be ASCII")
+        if token and token in value:
+            raise Refusal(400, "token_in_header", f"the bearer token must not be in {text}: the server would get it")
+        found[text] = value.decode("ascii")
+    return found
+
+
 def check_content(head: Head) -> None:
     """Of another type, a web page could send it without asking first (CORS: "simple requests")."""
     coding = head.get(b"content-encoding", b"identity")

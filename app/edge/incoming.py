@@ -1,6 +1,6 @@
 """One request at an endpoint of a server, after the guards: who, where, and the way back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -10,6 +10,8 @@ from app.edge.heads import Head
 from app.edge.refusals import Refusal
 from app.edge.responses import Response
 from app.edge.wire_refusals import BODY_FAULT, TOO_LARGE
+from app.gateway.access import Permit
+from app.gateway.credentials import bound
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol.revisions import REVISIONS, Revision
@@ -59,6 +61,21 @@ class Incoming:
     upstream: UpstreamSettings
     principal: Principal
     cors: Headers
+    said: Mapping[str, str]
+    """What the server's children may be given, by the lower-case names of headers."""
+
+    def bound(self) -> UpstreamSettings:
+        """The server as its children for this client are started.
+
+        Raises:
+            InvalidRequest, Denied: what they need is missing.
+        """
+        return bound(self.upstream, self.said, self.principal)
+
+    @property
+    def permit(self) -> Permit | None:
+        """None where everything is permitted."""
+        return self.gateway.access.permit(self.principal, self.upstream.name)
 
     async def body(self) -> bytes:
         """The whole body, within the bounds that the settings and the HTTP parser set.

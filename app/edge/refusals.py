@@ -25,6 +25,7 @@ _STATUS: dict[type[GatewayFault], int] = {
     faults.Overloaded: 503,
     faults.ShuttingDown: 503,
     faults.Denied: 403,
+    faults.InsufficientScope: 403,
 }
 _ANSWERED = {
     faults.UnknownMethod.code: 404,
@@ -33,17 +34,22 @@ _ANSWERED = {
     faults.UnsupportedRevision.code: 400,
 }
 STATE_UNKNOWN = "state_unknown"
-_TOO_MANY = frozenset(
-    {
-        "sessions.maxPerPrincipal",
-        "sessions.ratePerPrincipal",
-        "limits.inFlight",
-        "stateless.maxRequests",
-        "stateless.maxParked",
-        "streams.maxPerSession",
-    }
-)
-"""What somebody has too many of alone: 429. Where it is all together, it is 503."""
+_OF_REASONS = {
+    **dict.fromkeys(
+        (
+            "sessions.maxPerPrincipal",
+            "sessions.ratePerPrincipal",
+            "limits.inFlight",
+            "stateless.maxRequests",
+            "stateless.maxParked",
+            "streams.maxPerSession",
+            "policy_limit",
+        ),
+        429,
+    ),
+    "audit_failed": 503,
+}
+"""What somebody has too many of alone is 429. Where it is all together, it is 503."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +86,12 @@ def refused(wrong: GatewayFault | Refusal, resource: Resource | None = None) -> 
             value = challenge(resource, wrong.challenge.error, wrong.challenge.scopes)
             headers.append((b"www-authenticate", value))
         return wrong.status, headers, encode(failure(None, wrong.fault))
-    status = 429 if wrong.reason in _TOO_MANY else _STATUS.get(type(wrong), 400)
+    status = _OF_REASONS.get(wrong.reason) or _STATUS.get(type(wrong), 400)
     headers = [JSON]
     if wrong.retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, ceil(wrong.retry_after))))
+    if isinstance(wrong, faults.InsufficientScope):
+        headers.append((b"www-authenticate", challenge(resource, "insufficient_scope", wrong.scopes)))
     return status, headers, encode(failure(wrong.answers, wrong))
 
 

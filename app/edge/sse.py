@@ -21,7 +21,7 @@ async def serve_stream(incoming: Incoming) -> None:
         raise not_allowed(STREAM_METHODS, "the stream of HTTP+SSE is opened with GET")
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "this is answered with text/event-stream; accept that")
-    live = incoming.gateway.open(incoming.upstream, incoming.principal.key, "sse")
+    live = incoming.gateway.open(incoming.bound(), incoming.principal.key, "sse")
     live.is_confirmed = True
     response = incoming.settings.streams.response()
     # Relative, so that it is right under any prefix that a proxy in front may add (2024-11-05: "a URI").
@@ -58,7 +58,7 @@ async def serve_message(incoming: Incoming) -> None:
     if isinstance(message, Request):
         if incoming.gateway.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-        live.ask_on_sole(message)
+        live.ask_on_sole(message, incoming.permit)
     else:
-        live.tell(message)
+        live.tell(message, incoming.permit)
     await respond(incoming.send, 202, [*incoming.cors])

@@ -13,6 +13,8 @@ from app.edge.heads import accepted, check_content
 from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSettings, named_revision
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
+from app.gateway.access import Permit
+from app.gateway.credentials import bound
 from app.gateway.live import LiveSession
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, UnknownSession
@@ -27,7 +29,7 @@ _MODERN = MODERN.date.encode()
 async def serve(incoming: Incoming) -> Repeat | None:
     ident, owner = incoming.head.text(SESSION_ID), incoming.principal.key
     if ident is not None and incoming.gateway.is_asleep(ident, incoming.upstream.name, owner):
-        await incoming.gateway.wake(ident, incoming.upstream, owner)
+        await incoming.gateway.wake(ident, incoming.bound(), owner)
     match incoming.scope["method"]:
         case "POST":
             return await _post(incoming)
@@ -127,6 +129,7 @@ class _Post:
         self._ident = head.text(SESSION_ID)
         self._gateway = incoming.gateway
         self._upstream = incoming.upstream
+        self._said = incoming.said
 
     @property
     def is_named(self) -> bool:
@@ -163,13 +166,16 @@ class _Post:
 
     def _in_session(self, message: Message | list[Message], principal: Principal) -> Spoken | None:
         is_initialize = _is_initialize(message)
-        live = self._session_of(message, principal.key, is_initialize=is_initialize)
+        live = self._session_of(message, principal, is_initialize=is_initialize)
+        permit = self._gateway.access.permit(principal, self._upstream.name)
         if not _wants_answer(message):
-            _tell(live, message)
+            _tell(live, message, permit)
             return None
         self._check_open()
         response = self.settings.streams.response()
-        stream = live.ask(message, response, takes_json=self._takes_json, takes_stream=self._takes_stream)
+        stream = live.ask(
+            message, response, takes_json=self._takes_json, takes_stream=self._takes_stream, permit=permit
+        )
         return _InSession(self, live, stream, response, principal.term, begins=is_initialize)
 
     def _exchange(self, message: Message | list[Message], principal: Principal) -> Spoken | None:
@@ -179,13 +185,14 @@ class _Post:
         self._check_open()
         response = self.settings.streams.response()
         live, stream = self._gateway.exchanges.ask(
-            self._upstream,
+            bound(self._upstream, self._said, principal),
             principal.key,
             request,
             self._head,
             response,
             takes_json=self._takes_json,
             takes_stream=self._takes_stream,
+            permit=self._gateway.access.permit(principal, self._upstream.name),
         )
         told = self.settings.streams, self.json, self._events
         return stateless.InExchange(*told, live, stream, response, principal.term)
@@ -201,21 +208,24 @@ class _Post:
         else:
             way.answer(*spoken.head(), body)
 
-    def _session_of(self, message: Message | list[Message], owner: str, *, is_initialize: bool) -> LiveSession:
+    def _session_of(
+        self, message: Message | list[Message], principal: Principal, *, is_initialize: bool
+    ) -> LiveSession:
         # On initialize the version header is never judged: the version is being negotiated there.
         named = None if is_initialize else named_revision(self._head)
         if isinstance(message, list) and not message:
             raise InvalidRequest("a batch must not be empty")
         if self._ident is not None:
-            live = self._gateway.find(self._ident, self._upstream.name, owner)
+            live = self._gateway.find(self._ident, self._upstream.name, principal.key)
             if isinstance(message, list) and not live.revision.batches:
                 raise InvalidRequest(f"{live.revision.date} has no batches; send one message in each POST")
             return live
         if isinstance(message, Request) and is_initialize:
-            return self._gateway.begin(self._upstream, owner, message)
-        return self._implicit(message, owner, named)
+            upstream = bound(self._upstream, self._said, principal)
+            return self._gateway.begin(upstream, principal.key, message)
+        return self._implicit(message, principal, named)
 
-    def _implicit(self, message: Message | list[Message], owner: str, named: Revision | None) -> LiveSession:
+    def _implicit(self, message: Message | list[Message], principal: Principal, named: Revision | None) -> LiveSession:
         if isinstance(message, list) and any(_is_initialize(member) for member in message):
             raise InvalidRequest("initialize must not be part of a batch")
         if not self.settings.takes_sessionless:
@@ -224,7 +234,8 @@ class _Post:
             raise InvalidRequest("shutdown ends a session, and without an Mcp-Session-Id there is none of yours")
         if isinstance(message, list) and named is not None and not named.batches:
             raise InvalidRequest(f"{named.date} has no batches; send one message in each POST")
-        return self._gateway.implicit(self._upstream, owner, None if named is None else named.date)
+        upstream = bound(self._upstream, self._said, principal)
+        return self._gateway.implicit(upstream, principal.key, None if named is None else named.date)
 
 
 async def _get(incoming: Incoming) -> None:
@@ -234,6 +245,7 @@ async def _get(incoming: Incoming) -> None:
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "a GET is answered with text/event-stream; accept that")
     live = incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key)
+    live.permit = incoming.permit
     response = incoming.settings.streams.response()
     last = incoming.head.text(b"last-event-id")
     stream = live.listen(response) if last is None else live.resume(last, response)
@@ -296,7 +308,7 @@ def _wants_answer(message: Message | list[Message]) -> TypeGuard[Request | list[
     return isinstance(message, Request)
 
 
-def _tell(live: LiveSession, message: Message | list[Message]) -> None:
+def _tell(live: LiveSession, message: Message | list[Message], permit: Permit | None) -> None:
     for told in message if isinstance(message, list) else [message]:
         if not isinstance(told, Request):
-            live.tell(told)
+            live.tell(told, permit)

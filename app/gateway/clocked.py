@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from time import monotonic
 
 from app.core.effects import StreamId
+from app.core.judged import Docket, docket_of
 from app.protocol import methods
 from app.protocol.jsonrpc import Message, Reply, Request, RequestId
 from app.telemetry.tally import CANCELLED, Calls
 
-_Begun = tuple[str, float]
+_Begun = tuple[str, float, Docket | None]
 
 
 class Clocked:
@@ -25,34 +26,53 @@ class Clocked:
     def __len__(self) -> int:
         return len(self._alone) + sum(map(len, self._many.values()))
 
-    def begin(self, stream: StreamId, method: str) -> None:
+    def begin(self, stream: StreamId, request: Request) -> None:
         """The only call on its stream."""
-        self._alone[stream] = method, monotonic()
+        self._alone[stream] = _begun(request)
+
+    def begin_any(self, stream: StreamId, asked: Request | Sequence[Message]) -> None:
+        """Those of one POST."""
+        if isinstance(asked, Request):
+            self.begin(stream, asked)
+        else:
+            self.begin_all(stream, asked)
 
     def begin_all(self, stream: StreamId, messages: Sequence[Message]) -> None:
         """Calls on a stream that may have others."""
         for message in messages:
             if isinstance(message, Request):
-                self._many.setdefault((stream, message.id), []).append((message.method, monotonic()))
+                self._many.setdefault((stream, message.id), []).append(_begun(message))
 
     def answered(self, stream: StreamId, reply: Reply) -> None:
         begun = self._alone.pop(stream, None)
         if begun is None:
             begun = self._newest(stream, reply.id)
         if begun is not None:
-            method, since = begun
+            method, since, docket = begun
             self._tally.add(method, reply, monotonic() - since)
+            if docket is not None:
+                docket.over(reply)
 
     def cancelled(self, stream: StreamId, ident: RequestId) -> None:
         """Its client took it back, and will be told nothing of it any more; `initialize` cannot be taken back."""
         begun = self._newest(stream, ident)
         if begun is None:
             return
-        method, since = begun
+        method, since, docket = begun
         if method == methods.INITIALIZE:
             self._many.setdefault((stream, ident), []).append(begun)
         else:
             self._tally.end(method, CANCELLED, monotonic() - since)
+            if docket is not None:
+                docket.over(None)
+
+    def close(self) -> None:
+        """Nobody will be told anything any more."""
+        left = [*self._alone.values(), *(begun for many in self._many.values() for begun in many)]
+        self._alone, self._many = {}, {}
+        for _method, _since, docket in left:
+            if docket is not None:
+                docket.over(None)
 
     def _newest(self, stream: StreamId, ident: RequestId | None) -> _Begun | None:
         if ident is None:
@@ -62,3 +82,7 @@ class Clocked:
         if calls:
             self._many[stream, ident] = calls
         return newest
+
+
+def _begun(request: Request) -> _Begun:
+    return request.method, monotonic(), docket_of(request)

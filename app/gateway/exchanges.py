@@ -6,17 +6,19 @@ from time import monotonic
 
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from app.auth.sealing import Sealed, Sealer
 from app.core.deadlines import FOREVER
 from app.core.effects import StreamId
+from app.gateway.access import Permit, Verdict
 from app.gateway.alarm import Alarm
 from app.gateway.live_exchange import Asked, LiveExchange, state_unknown
 from app.gateway.pool import Pool
 from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet
 from app.protocol import stateless
-from app.protocol.faults import Overloaded
+from app.protocol.faults import GatewayFault, Overloaded
 from app.protocol.jsonrpc import Request
 from app.protocol.stateless import Admitted
 
@@ -26,9 +28,11 @@ _NOT_SALIENT = ("_meta", "inputResponses", "requestState")
 
 
 class Exchanges:
-    """`pool_of` gives the children of a server by its name; `admit` refuses what is not to be begun."""
+    """`pool_of` gives the children of a server for a principal; `admit` refuses what is not to be begun."""
 
-    def __init__(self, pool_of: Callable[[str], Pool], admit: Callable[[UpstreamSettings], None]) -> None:
+    def __init__(
+        self, pool_of: Callable[[UpstreamSettings, str], Pool], admit: Callable[[UpstreamSettings], None]
+    ) -> None:
         self.on_quiet: Callable[[], object] | None = None
         """Told whenever none is busy any more."""
         self._pool_of = pool_of
@@ -64,36 +68,63 @@ class Exchanges:
         *,
         takes_json: bool,
         takes_stream: bool,
+        permit: Permit | None,
     ) -> tuple[LiveExchange, StreamId]:
         """A stateless request that was admitted; its answer goes to `outlet`.
 
         Raises:
             BadParams, HeaderMismatch: it retries what is not to be retried so; another retry may do better.
+            InsufficientScope: it is not permitted, and with other scopes it would be.
             Overloaded: too many of this principal, or of all.
             Unavailable: the server has failed.
         """
+        asked = Asked(owner, upstream, request, headers)
+        if permit is None:
+            return self._begin(asked, outlet, None, takes_json=takes_json, takes_stream=takes_stream)
+        verdict = permit.admit(request)
+        if isinstance(verdict.request, Admitted):
+            asked = replace(asked, request=verdict.request)
+        try:
+            begun = self._begin(asked, outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
+        except GatewayFault:
+            if verdict.docket is not None:
+                verdict.docket.over(None)
+            raise
+        begun[0].hears = permit.hears
+        return begun
+
+    def close(self) -> None:
+        for live in list(self._all):
+            live.close()
+        if self._alarm is not None:
+            self._alarm.stop()
+
+    def _begin(
+        self, asked: Asked, outlet: Outlet, verdict: Verdict | None, *, takes_json: bool, takes_stream: bool
+    ) -> tuple[LiveExchange, StreamId]:
+        upstream, request = asked.upstream, asked.request
+        if verdict is not None and verdict.fault is not None:
+            return self._refuse(asked, outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
         _answers, state = stateless.answers(request)
-        sealed = None if state is None else self._sealer.unseal(state, _bound_to(owner, upstream.name, request))
+        sealed = None if state is None else self._sealer.unseal(state, _bound_to(asked.owner, upstream.key, request))
         if sealed is not None:
             parked = self._found(sealed, upstream.name)
             if parked is not None:
-                parked.judge(request, headers)
-                stream = parked.resume(request, sealed.round, outlet, takes_json=takes_json, takes_stream=takes_stream)
+                parked.judge(request, asked.headers)
+                ways = {"takes_json": takes_json, "takes_stream": takes_stream}
+                stream = parked.resume(request, sealed.round, outlet, verdict, **ways)
                 if self._parked.get(sealed.exchange) == (parked, sealed.round):
                     del self._parked[sealed.exchange]
                 return parked, stream
         self._admit(upstream)
-        is_foreign = state is not None and sealed is None
-        asked = Asked(owner, upstream, request, headers, is_foreign)
-        pool = self._pool_of(upstream.name)
-        self._check_parked(owner, upstream.name, pool.settings.parked_max)
-        if self._alarm is None:
-            self._alarm = Alarm(self._tick)
-        live = LiveExchange(asked, self._alarm.now, self._seal, self._alarm.by, self._ended)
-        self._all.add(live)
+        if state is not None and sealed is None:
+            asked = replace(asked, has_foreign_state=True)
+        pool = self._pool_of(upstream, asked.owner)
+        self._check_parked(asked.owner, upstream.name, pool.settings.parked_max)
+        live = self._new(asked)
         is_leased = False
         try:
-            stream = live.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
+            stream = live.begin(outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
             pool.lease(live)
             is_leased = True
             live.current()  # It may fall due before it has a child.
@@ -103,11 +134,22 @@ class Exchanges:
                 live.abandon()
         return live, stream
 
-    def close(self) -> None:
-        for live in list(self._all):
-            live.close()
-        if self._alarm is not None:
-            self._alarm.stop()
+    def _refuse(
+        self, asked: Asked, outlet: Outlet, verdict: Verdict, *, takes_json: bool, takes_stream: bool
+    ) -> tuple[LiveExchange, StreamId]:
+        """It is answered as by its server, which never hears of it."""
+        live = self._new(asked)
+        stream = live.begin(outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
+        if verdict.fault is not None:
+            live.lost(verdict.fault)
+        return live, stream
+
+    def _new(self, asked: Asked) -> LiveExchange:
+        if self._alarm is None:
+            self._alarm = Alarm(self._tick)
+        live = LiveExchange(asked, self._alarm.now, self._seal, self._alarm.by, self._ended)
+        self._all.add(live)
+        return live
 
     def _tick(self, now: float) -> float:
         for live in list(self._all):
@@ -150,7 +192,7 @@ class Exchanges:
         if round_:
             self._parked[live.ident] = live, round_
         expires_at = monotonic() + asked.upstream.deadlines.park
-        bound_to = _bound_to(asked.owner, asked.upstream.name, asked.request)
+        bound_to = _bound_to(asked.owner, asked.upstream.key, asked.request)
         return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)
 
     def _ended(self, live: LiveExchange) -> None:

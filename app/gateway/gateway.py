@@ -10,8 +10,10 @@ from itertools import count
 from app.core.eras import Eras
 from app.core.revival import Told
 from app.core.supervision import ServerView
+from app.gateway.access import Access
 from app.gateway.census import taken
 from app.gateway.common import CommonChild
+from app.gateway.credentials import BoundPools
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.gate import Gate
@@ -22,7 +24,7 @@ from app.gateway.pool import Pool
 from app.gateway.seats import OwnChild, Share
 from app.gateway.settings import GatewaySettings, UpstreamSettings
 from app.gateway.sleepers import Sleepers
-from app.gateway.stream import Outlet
+from app.gateway.stream import Unheard
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
@@ -40,11 +42,12 @@ log = logging.getLogger("viaduct.session")
 class Gateway:
     """Built with plain values; `run` it around everything else, and it leaves no child behind."""
 
-    def __init__(self, settings: GatewaySettings, store: Store | None = None) -> None:
+    def __init__(self, settings: GatewaySettings, store: Store | None = None, access: Access | None = None) -> None:
         self.settings = settings
+        self.access = access or Access()
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
         self._gate = Gate(settings.sessions, lambda: self.supervisor, lambda name: name in self._shared)
-        self.exchanges = Exchanges(self._pool_of, self._gate.admit_exchange)
+        self.exchanges = Exchanges(self._pool_for, self._gate.admit_exchange)
         self.is_draining = False
         self._store = store
         self._opening = Opening(settings.sessions, store, self._ended)
@@ -60,6 +63,7 @@ class Gateway:
         self._mints = {upstream.name: count(1) for upstream in settings.upstreams}
         """Of the children that are shared: a session outlives its child, and so do its ids."""
         self._pools: dict[str, Pool] = {}
+        self._bound_pools = BoundPools(self._new_pool, settings.pool.groups_max)
         self._eras = {upstream.name: Eras(upstream.era) for upstream in settings.upstreams}
         self._tasks = Tasks()
         self._watch: Supervisor | None = None
@@ -86,6 +90,7 @@ class Gateway:
         self.exchanges.close()
         for pool in self._pools.values():
             pool.close()
+        self._bound_pools.close()
         for shared in list(self._shared.values()):
             shared.close()
         self._shared.clear()
@@ -166,7 +171,7 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
-        wish = Wish(owner, upstream.name, bytes(initialize.params or b""))
+        wish = Wish(owner, upstream.key, bytes(initialize.params or b""))
         seat = None if self.is_draining else self._foundlings.take(wish)
         if seat is None:
             self._admit(upstream, owner)
@@ -199,7 +204,8 @@ class Gateway:
         """In a seat that somebody left, or in a new one."""
         mint = self._mint(upstream) if seat is None else seat.mint
         lasts = transport == "streamable" and not is_implicit
-        live = self._opening.fresh(upstream, owner, transport, mint, lasts=lasts)
+        ident = self.access.opened(owner, upstream.name, None if seat is None else seat.leave)
+        live = self._opening.fresh(ident, upstream, owner, transport, mint, lasts=lasts)
         self._sessions[live.ident] = live
         if len(self._sessions) + len(self._sleepers) > self.settings.sessions.count_max:
             self._sleepers.forget_oldest()
@@ -232,6 +238,7 @@ class Gateway:
             ShuttingDown, Overloaded, Unavailable: it sleeps on.
         """
         self._admit(upstream, owner, is_new=False)
+        self.access.session(owner, upstream.name, ident, "resumed")
         await self._sleepers.wake(ident, partial(self._take_up, ident, upstream, owner))
 
     def _take_up(self, ident: str, upstream: UpstreamSettings, owner: str, store: Store, saved: Saved) -> None:
@@ -257,17 +264,17 @@ class Gateway:
 
     def implicit(self, upstream: UpstreamSettings, owner: str, version: str | None) -> LiveSession:
         """The session of a client that names none: one for each owner and server, greeted by us."""
-        known = self._implicit.get((owner, upstream.name))
+        known = self._implicit.get((owner, upstream.key))
         if known is not None:
             return known
         self._admit(upstream, owner)
         live, _ = self._seated(upstream, owner, "streamable", None, is_implicit=True)
         live.is_confirmed = True
-        self._implicit[owner, upstream.name] = live
+        self._implicit[owner, upstream.key] = live
         revision = version or NEWEST_HANDSHAKE.date
         greeting = methods.introduction(0, "viaduct", self.settings.version, revision)
-        live.ask(greeting, Unheard(), takes_json=True, takes_stream=False)
-        live.tell(Notification(methods.INITIALIZED))
+        live.ask(greeting, Unheard(), takes_json=True, takes_stream=False, permit=None)
+        live.tell(Notification(methods.INITIALIZED), None)
         return live
 
     def _admit(self, upstream: UpstreamSettings, owner: str, *, is_new: bool = True) -> None:
@@ -301,26 +308,32 @@ class Gateway:
             self._shared_before.add(upstream.name)
         return shared
 
+    def _pool_for(self, upstream: UpstreamSettings, owner: str) -> Pool:
+        return self._bound_pools.of(upstream, owner) if upstream.bound else self._pool_of(upstream.name)
+
     def _pool_of(self, name: str) -> Pool:
         pool = self._pools.get(name)
         if pool is None:
-            upstream, settings = self.upstreams[name], self.settings
-            is_shared = upstream.isolation == "shared"
-            shared = (lambda: self._shared_child(upstream, modern_client=True)) if is_shared else None
-            pool = Pool(upstream, settings.pool, self.supervisor, settings.version, self._eras[name], shared)
-            self._pools[name] = pool
+            pool = self._pools[name] = self._new_pool(self.upstreams[name])
         return pool
+
+    def _new_pool(self, upstream: UpstreamSettings) -> Pool:
+        settings, eras = self.settings, self._eras[upstream.name]
+        is_shared = upstream.isolation == "shared"
+        shared = (lambda: self._shared_child(upstream, modern_client=True)) if is_shared else None
+        return Pool(upstream, settings.pool, self.supervisor, settings.version, eras, shared)
 
     def _ended(self, live: LiveSession) -> None:
         if self._sessions.pop(live.ident, None) is None:
             return
         self._disown(live.owner)
+        self.access.session(live.owner, live.upstream, live.ident, "ended")
         live.on_forsaken = None
         begun = self._begun.pop(live.ident, None)
         if begun is not None:
             self._foundlings.forget(begun.wish, begun)
-        if self._implicit.get((live.owner, live.upstream)) is live:
-            del self._implicit[live.owner, live.upstream]
+        for key in [key for key, implicit in self._implicit.items() if implicit is live]:
+            del self._implicit[key]
 
     def _found(self, wish: Wish, foundling: Foundling) -> None:
         self._foundlings.forget(wish, foundling)
@@ -363,22 +376,6 @@ def _can_start(upstream: UpstreamSettings) -> bool:
     except Unavailable:
         return False
     return True
-
-
-class Unheard(Outlet):
-    """For an answer that nobody waits for."""
-
-    def answer(self, body: bytes) -> None:
-        pass
-
-    def begin(self, prime: str | None) -> None:
-        pass
-
-    def event(self, ident: str | None, data: bytes) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
 
 async def _sweep_forsaken() -> None:

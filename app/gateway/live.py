@@ -2,27 +2,28 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count as numbers
 from typing import Literal, TypeAlias
 
+from app.core import judged
 from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.phases import Phase
 from app.core.replay import EventLog
 from app.core.revival import Told
 from app.core.session import Session
+from app.gateway.access import Permit
 from app.gateway.clocked import Clocked
 from app.gateway.journal import Journal, Owed
 from app.gateway.left_over import left_over
 from app.gateway.patient import PatientTimer
 from app.gateway.seat import NOWHERE, Seat
 from app.gateway.settings import SessionSettings
-from app.gateway.stream import Outlet, Stream
+from app.gateway.stream import Outlet, Stream, event_of
 from app.protocol import methods
-from app.protocol.faults import ClientFault, GatewayFault, InvalidRequest, Overloaded, UnknownSession
+from app.protocol.faults import ClientFault, GatewayFault, Overloaded
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, encode, failure
 from app.protocol.revisions import Revision
 from app.stores.port import Saved, TakenUp
@@ -31,8 +32,6 @@ from app.telemetry.tally import ServerTally, count
 log = logging.getLogger("viaduct.session")
 
 Transport: TypeAlias = Literal["streamable", "sse"]
-
-_EVENT_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})")
 
 
 class LiveSession:
@@ -71,6 +70,7 @@ class LiveSession:
         self._stream_after = stream_after
         self._tally = tally
         self._clocked = Clocked(tally.legacy)
+        self.permit: Permit | None = None  # That of the newest request.
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._log = log
@@ -118,7 +118,13 @@ class LiveSession:
     # The client speaks.
 
     def ask(
-        self, message: Request | Sequence[Message], outlet: Outlet, *, takes_json: bool, takes_stream: bool
+        self,
+        message: Request | Sequence[Message],
+        outlet: Outlet,
+        *,
+        takes_json: bool,
+        takes_stream: bool,
+        permit: Permit | None,
     ) -> StreamId:
         """A POST with at least one request in it; its answer goes to `outlet`.
 
@@ -126,17 +132,19 @@ class LiveSession:
             ClientFault, GatewayLimit: refused, and nothing has happened.
         """
         now = self.used_at = self._loop.time()
+        if permit is not None:
+            self.permit, message = permit, permit.judge_any(message, self.ident)
         ident = next(self._names)
         core = self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
-        is_batch = False
         try:
             if isinstance(message, Request):
                 effects = core.ask(message, ident, now)
             else:
-                is_batch, effects = True, core.ask_all(message, ident, now)
+                effects = core.ask_all(message, ident, now)
         except GatewayFault:
             core.outlets.drop(ident)
+            judged.void(message)
             raise
         self._streams[ident] = Stream(
             ident,
@@ -144,14 +152,11 @@ class LiveSession:
             self._log,
             self.tag,
             primes=core.revision.primes,
-            is_batch=is_batch,
+            is_batch=not isinstance(message, Request),
             takes_json=takes_json,
             through=self._through,
         )
-        if isinstance(message, Request):
-            self._clocked.begin(ident, message.method)
-        else:
-            self._clocked.begin_all(ident, message)
+        self._clocked.begin_any(ident, message)
         self._perform(effects)
         return ident
 
@@ -159,19 +164,26 @@ class LiveSession:
         """All that is ever said to this client goes to `outlet` (HTTP+SSE)."""
         self._sole = self.listen(outlet, is_logged=False)
 
-    def ask_on_sole(self, message: Request) -> None:
+    def ask_on_sole(self, message: Request, permit: Permit | None) -> None:
         """A request whose answer, refusals too, goes to the session's one stream: clients give up on a failed POST."""
         now = self.used_at = self._loop.time()
+        if permit is not None:
+            self.permit, message = permit, permit.judge(message, self.ident)
         try:
             effects = self._core.ask(message, self._sole, now)
             self._clocked.begin_all(self._sole, [message])
-        except ClientFault as fault:
+        except GatewayFault as fault:
+            judged.void(message)
+            if not isinstance(fault, ClientFault):
+                raise
             count(self._tally.refusals, fault.reason)
             effects = [ToClient(self._sole, failure(message.id, fault))]
         self._perform(effects)
 
-    def tell(self, message: Notification | Reply) -> None:
+    def tell(self, message: Notification | Reply, permit: Permit | None) -> None:
         now = self.used_at = self._loop.time()
+        if permit is not None:
+            permit.tell(message)
         if self._sole and isinstance(message, Notification) and message.method == methods.CANCELLED:
             ident = methods.cancelled_id(message)
             if ident is not None:
@@ -198,7 +210,7 @@ class LiveSession:
             InvalidRequest: no event of this session.
             UnknownSession: an event of another session.
         """
-        ident, number = self._find_event(event_id)
+        ident, number = event_of(event_id, self.tag, self._log)
         self.used_at = self._loop.time()
         stream = self._streams.get(ident)
         is_open = stream is not None
@@ -247,6 +259,8 @@ class LiveSession:
 
         A bug here costs the session, for whoever waited for what was said would wait for ever.
         """
+        if self.permit is not None and not self.permit.hears(message):
+            return
         is_done = False
         try:
             self._perform(self._core.deliver(message, self._loop.time(), about))
@@ -299,6 +313,7 @@ class LiveSession:
         streams, self._streams, self._listeners = self._streams, {}, {}
         for stream in streams.values():
             stream.end()
+        self._clocked.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -380,17 +395,6 @@ class LiveSession:
         for ident in detached[: len(self._listeners) - self._settings.streams_max + 1]:
             del self._listeners[ident]
             self._streams.pop(ident, None)
-
-    def _find_event(self, event_id: str) -> tuple[StreamId, int]:
-        parts = _EVENT_ID.fullmatch(event_id)
-        if parts is None:
-            raise InvalidRequest("Last-Event-ID is no event id of ours", reason="unknown_event")
-        if parts[1] != self.tag:
-            raise UnknownSession
-        ident, number = int(parts[2]), int(parts[3])
-        if not self._log.holds(ident, number):
-            raise InvalidRequest("Last-Event-ID is no event of this session", reason="unknown_event")
-        return ident, number
 
 
 _FIRST: StreamId = 1

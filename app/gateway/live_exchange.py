@@ -14,6 +14,7 @@ from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, Strea
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
 from app.core.listening import Listening
+from app.gateway.access import Verdict
 from app.gateway.common import CommonChild
 from app.gateway.schemas import Schemas
 from app.gateway.settings import UpstreamSettings
@@ -76,6 +77,10 @@ class LiveExchange:
         """By which a call of a tool is judged; there as soon as it is granted a child."""
         self.answered: Result | Failure | None = None
         """What the request was answered with."""
+        self._verdict: Verdict | None = None
+        """Of the request as it came last, until it is answered."""
+        self.hears: Callable[[Message], bool] | None = None
+        """Whether what its server says may be told."""
         self._seal = seal
         self._watch = watch
         self._on_end = on_end
@@ -115,8 +120,9 @@ class LiveExchange:
 
     # The client.
 
-    def begin(self, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
+    def begin(self, outlet: Outlet, verdict: Verdict | None, *, takes_json: bool, takes_stream: bool) -> StreamId:
         """From now on the answer is owed to `outlet`."""
+        self._verdict = verdict
         self._sole = ident = self._sole + 1
         self._can_stream = takes_stream
         self._stream = Stream(ident, outlet, None, "", takes_json=takes_json)
@@ -142,7 +148,16 @@ class LiveExchange:
         if retry.method == methods.CALL_TOOL:
             self.schemas.judge(retry, headers)
 
-    def resume(self, retry: Request, round_: int, outlet: Outlet, *, takes_json: bool, takes_stream: bool) -> StreamId:
+    def resume(
+        self,
+        retry: Request,
+        round_: int,
+        outlet: Outlet,
+        verdict: Verdict | None,
+        *,
+        takes_json: bool,
+        takes_stream: bool,
+    ) -> StreamId:
         """Go on with the call that was parked.
 
         Raises:
@@ -152,13 +167,13 @@ class LiveExchange:
             raise state_unknown(self.asked.upstream.name)
         ident = self._sole + 1
         effects = self._core.resume(retry, round_, ident, self._now(), can_stream=takes_stream)
-        self.begin(outlet, takes_json=takes_json, takes_stream=takes_stream)
+        self.begin(outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
         self._perform(effects)
         return ident
 
     def abandon(self) -> None:
         """It was refused before it had a child; nothing of it is left."""
-        self._stream, self._since = None, 0.0  # Refused is not cancelled.
+        self._stream, self._since, self._verdict = None, 0.0, None  # Refused is not cancelled.
         self._perform(self.current().gone(self._sole))
 
     def detach(self, ident: StreamId) -> None:
@@ -220,7 +235,7 @@ class LiveExchange:
         self._core = core = self._of_its_kind(child)
         waiting = child.hold(self._party) if self._is_alone else ()
         for question in waiting:
-            self._perform(core.deliver(question, self._now()))
+            self.deliver(question)
         self._perform(core.begin(self._sole, self._now(), can_stream=self._can_stream))
         if isinstance(core, Listening) and greeted is not None:
             self._perform(core.ready(greeted))
@@ -251,6 +266,8 @@ class LiveExchange:
             self.deliver(news)
 
     def deliver(self, message: Message) -> None:
+        if self.hears is not None and not self.hears(message):
+            return
         core = self._core or self.current()
         self._perform(core.deliver(message, self._now()))
 
@@ -292,7 +309,7 @@ class LiveExchange:
         if self._stream is None:
             return
         if isinstance(message, Result | Failure):
-            self.answered = message
+            self.answered = message = self._judged(message)
             asked, core = self.asked, self._core
             if core is None or core.is_over:
                 asked.upstream.tally.modern.add(asked.request.method, message, monotonic() - self._since)
@@ -300,7 +317,21 @@ class LiveExchange:
                 asked.upstream.tally.modern.end(asked.request.method, PARKED, monotonic() - self._since)
         self._stream.say(message)
 
+    def _judged(self, reply: Result | Failure) -> Result | Failure:
+        """As its client may see it."""
+        verdict, self._verdict = self._verdict, None
+        if verdict is None:
+            return reply
+        if verdict.sieve is not None and isinstance(reply, Result):
+            reply = Result(reply.id, verdict.sieve(reply.result))
+        if verdict.docket is not None:
+            verdict.docket.over(reply)
+        return reply
+
     def _end(self) -> None:
+        if self._verdict is not None and self._verdict.docket is not None:
+            self._verdict.docket.over(None)
+        self._verdict = None
         if self.answered is None and self._since:
             self.asked.upstream.tally.modern.end(self.asked.request.method, CANCELLED, monotonic() - self._since)
         child, self._child = self._child, None

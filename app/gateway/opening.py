@@ -32,10 +32,17 @@ class Opening:
         self._on_end = on_end
 
     def fresh(
-        self, upstream: UpstreamSettings, owner: str, transport: Transport, mint: Iterator[int], *, lasts: bool
+        self,
+        ident: str,
+        upstream: UpstreamSettings,
+        owner: str,
+        transport: Transport,
+        mint: Iterator[int],
+        *,
+        lasts: bool,
     ) -> LiveSession:
         """A new session; `lasts` where its client can come back to it."""
-        ident, tag = secrets.token_urlsafe(32), secrets.token_hex(4)
+        tag = secrets.token_hex(4)
         log = EventLog(self._settings.log_bytes, self._settings.log_count)
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         live = self._live(ident, tag, upstream, owner, core, log, transport=transport)

@@ -91,6 +91,14 @@ class Pool:
             group.close()
 
     @property
+    def is_idle(self) -> bool:
+        return not self._groups
+
+    def give_up(self) -> bool:
+        """Nobody uses any of its children, and they are stopped; False where somebody does."""
+        return all(group.give_up() for group in set(self._groups.values()))
+
+    @property
     def _is_modern(self) -> bool:
         return self._eras.modern is True and self._eras.first_for(modern_client=True) == "modern"
 

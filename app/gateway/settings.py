@@ -1,5 +1,6 @@
 """What the gateway must be told: plain values, durations in seconds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -8,6 +9,7 @@ from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
 from app.core.rates import Rate
 from app.core.restarts import RestartPolicy
+from app.gateway.credentials import Template
 from app.telemetry.tally import ServerTally
 from app.upstreams.child import ChildLimits
 from app.upstreams.command import Command
@@ -43,6 +45,15 @@ class UpstreamSettings:
     """Whether a session goes on with another child, when its child ends of itself."""
     tally: ServerTally = field(default_factory=ServerTally, compare=False, repr=False)
     """Where is counted what happens at it."""
+    templates: Mapping[str, Template] = field(default_factory=dict, repr=False)
+    """Variables of its children that are to be filled with what is known of their client,"""
+    bound: str = ""
+    """and the hash of that, where they are filled."""
+
+    @property
+    def key(self) -> str:
+        """What children, sessions and requests must have in common to go together, of one principal's."""
+        return f"{self.name} {self.bound}" if self.bound else self.name
 
     @property
     def hints(self) -> dict[str, object]:

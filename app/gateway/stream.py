@@ -1,12 +1,13 @@
 """An ordered run of messages that ends once, and the one connection, if any, that carries it now."""
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
 from app.core.effects import StreamId
 from app.core.replay import EventLog, Replay
 from app.protocol import methods
-from app.protocol.faults import EventsLost
+from app.protocol.faults import EventsLost, InvalidRequest, UnknownSession
 from app.protocol.jsonrpc import Failure, Message, Notification, RequestId, Result, encode, failure
 
 
@@ -167,3 +168,40 @@ def _may_be_missed(message: Message) -> bool:
 
 def _answered(message: Message) -> RequestId | None:
     return message.id if isinstance(message, Result | Failure) else None
+
+
+def event_of(event_id: str, tag: str, log: EventLog) -> tuple[StreamId, int]:
+    """The stream of an event, and its number there, of the session with that tag.
+
+    Raises:
+        InvalidRequest: no event of this session.
+        UnknownSession: an event of another session.
+    """
+    parts = _EVENT_ID.fullmatch(event_id)
+    if parts is None:
+        raise InvalidRequest("Last-Event-ID is no event id of ours", reason="unknown_event")
+    if parts[1] != tag:
+        raise UnknownSession
+    ident, number = int(parts[2]), int(parts[3])
+    if not log.holds(ident, number):
+        raise InvalidRequest("Last-Event-ID is no event of this session", reason="unknown_event")
+    return ident, number
+
+
+_EVENT_ID = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})")
+
+
+class Unheard(Outlet):
+    """For an answer that nobody waits for."""
+
+    def answer(self, body: bytes) -> None:
+        pass
+
+    def begin(self, prime: str | None) -> None:
+        pass
+
+    def event(self, ident: str | None, data: bytes) -> None:
+        pass
+
+    def end(self) -> None:
+        pass

@@ -43,7 +43,7 @@ class Supervisor:
 
     def ward(self, upstream: UpstreamSettings) -> Ward:
         """A child that somebody wants."""
-        return Ward(self._post(upstream))
+        return Ward(self._post(upstream), upstream)
 
     def restarts(self, upstream: UpstreamSettings) -> None:
         """The next child of it is in place of one that died."""

@@ -89,16 +89,19 @@ class Post:
 
 
 class Ward:
-    def __init__(self, post: Post) -> None:
+    """`upstream` is the server as it is for this child, which may be bound to one client."""
+
+    def __init__(self, post: Post, upstream: UpstreamSettings) -> None:
         self.child: Child | None = None
         self.is_busy: Callable[[], bool] = _is_not
         """Whether the child owes an answer."""
         self.said: list[bytes] = []
         """Lines that came before there was somebody to hear them; it is not read for longer than that takes."""
         self._post = post
+        self._command = upstream.command
+        self._is_bound = bool(upstream.bound)
         self._supervision = post.supervision
         self._number = post.supervision.wanted(post.now)
-        self._counts = True
         self._was_warm = False
         self._is_spawning = False
         self._place = post.room.place()
@@ -106,11 +109,13 @@ class Ward:
         self._turn: Turn | None = None
         self._is_unwanted = asyncio.Event()
         post.wards[self._number] = self
+        self.tried(counts=True)
 
     def tried(self, *, counts: bool) -> None:
         """Whether the server is to blame if the child ends before it is ready."""
-        self._counts = counts
-        self._supervision.tried(self._number, counts=counts)
+        # A client whose credentials are no good must not shut a server for all.
+        self._counts = counts and not self._is_bound
+        self._supervision.tried(self._number, counts=self._counts)
 
     async def start(self, listener: Listener) -> Child | None:
         """The child, when it is its turn; None where nobody wants it any more by then.
@@ -229,7 +234,7 @@ class Ward:
         upstream = self._post.upstream
         self._is_spawning = True
         try:
-            child = self.child = await children.start(upstream.name, upstream.command, upstream.limits, listener)
+            child = self.child = await children.start(upstream.name, self._command, upstream.limits, listener)
         finally:
             self._is_spawning = False
             if self.child is None and self._is_unwanted.is_set():

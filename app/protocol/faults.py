@@ -44,6 +44,8 @@ class GatewayFault(Exception):
         self.answers: int | str | None = None
         """The id of the request that is refused, where it could be read."""
         self.details: dict[str, object] = dict(details or {})
+        self.about: dict[str, object] = {}
+        """What was refused, where that is known; told to nobody but the audit."""
 
     def data(self) -> dict[str, object]:
         """The `data` member of the JSON-RPC error."""
@@ -171,6 +173,18 @@ class Denied(GatewayLimit):
     code = -31007
     reason = "denied"
     retryable = False
+
+
+class InsufficientScope(GatewayLimit):
+    """A token with more scopes could; `scopes` are all that it needs (RFC 6750, section 3.1)."""
+
+    code = -31010
+    reason = "insufficient_scope"
+    retryable = False
+
+    def __init__(self, message: str, scopes: Sequence[str]) -> None:
+        super().__init__(message, details={"scopes": list(scopes)})
+        self.scopes = tuple(scopes)
 
 
 class EventsLost(GatewayLimit):

@@ -45,6 +45,13 @@ def redact(secret: str) -> None:
         _secrets.add(secret)
 
 
+def without_secrets(text: str) -> str:
+    """As it may be shown."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
 def configure(
     level: Level,
     format: Format,  # noqa: A002 - the option's name
@@ -150,13 +157,13 @@ def _plain(value: object, *, keep_end: bool = False, depth: int = 0) -> object:
         case float() if math.isfinite(value):
             return value
         case Mapping() if depth < _DEEPEST:
-            return _capped({_without_secrets(str(key)): _member(key, item, depth + 1) for key, item in value.items()})
+            return _capped({without_secrets(str(key)): _member(key, item, depth + 1) for key, item in value.items()})
         case list() | tuple() | set() | frozenset() if depth < _DEEPEST:
             return _capped([_plain(item, depth=depth + 1) for item in value])
         case bytes() | bytearray():
             return _plain(value.decode("utf-8", "backslashreplace"), keep_end=keep_end)
         case _:
-            text = _without_secrets(str(value))
+            text = without_secrets(str(value))
             return text if len(text) <= FIELD_CAP else _cut(text, keep_end=keep_end)
 
 
@@ -173,12 +180,6 @@ def _cut(text: str, *, keep_end: bool) -> str:
     kept = text[-FIELD_CAP:] if keep_end else text[:FIELD_CAP]
     mark = f"[{len(text) - FIELD_CAP} characters cut]"
     return f"{mark} {kept}" if keep_end else f"{kept} {mark}"
-
-
-def _without_secrets(text: str) -> str:
-    for secret in sorted(_secrets, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    return text
 
 
 def _shown(value: object) -> str:

@@ -174,6 +174,10 @@ NUMBERS = (
         lambda known: [((), known.tally.cut_off)],
     ),
     Number(
+        "viaduct_audit_lost_total", "counter", "Records that could not be written to the audit", (),
+        lambda known: [((), known.tally.audit_lost)],
+    ),
+    Number(
         "viaduct_refusals_total", "counter", "Requests refused before they were accepted", ("server", "reason"),
         _refusals,
     ),

@@ -150,6 +150,7 @@ class Tally:
 
     writing: set[Queue] = field(default_factory=set)
     left_out: int = 0
+    audit_lost: int = 0
     cut_off: int = 0
     bugs: int = 0
     """Mistakes of ours that were logged with a traceback."""

@@ -83,7 +83,9 @@ class Child:
         self.name = name
         self.pid = spawned.process.pid
         self.exit: Exit | None = None
-        self.stderr = StderrRing(name, self.pid, self._loop.time, limits.stderr_bytes, limits.stderr_rate)
+        self.stderr = StderrRing(
+            name, self.pid, self._loop.time, limits.stderr_bytes, limits.stderr_rate, spawned.hidden
+        )
         self._spawned = spawned
         self._limits = limits
         self._listener = listener

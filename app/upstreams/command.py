@@ -17,6 +17,16 @@ _HEAD_BYTES = 256
 """As much of a file as the kernel reads to see what it is."""
 
 
+_SECRET_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFile:
+    """A file that holds a secret."""
+
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """What the kernel lets each process have; None is no limit of ours. `processes` counts all of its user."""
@@ -37,6 +47,46 @@ class Command:
     """What is added to the clean environment."""
     cwd: str | None = None
     allowance: Allowance = Allowance()
+    late: Mapping[str, tuple[str | SecretFile, ...]] = field(default_factory=dict)
+    """As `env`, put together when a child starts, for files may have changed by then."""
+    hidden: tuple[str, ...] = ()
+    """What the child knows and may not be repeated when it says it on stderr."""
+
+
+def late_environment(command: Command) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The variables that are put together now, and what is to be hidden of them.
+
+    Raises:
+        Unavailable: a file cannot be read.
+    """
+    read: list[str] = []
+
+    def value(part: str | SecretFile) -> str:
+        if isinstance(part, str):
+            return part
+        read.append(_secret(part.path))
+        return read[-1]
+
+    env = {name: "".join(map(value, parts)) for name, parts in command.late.items()}
+    return env, (*command.hidden, *read)
+
+
+def _secret(path: str) -> str:
+    """Without the line end that editors leave behind."""
+    try:
+        with Path(path).open("rb") as file:
+            text = file.read(_SECRET_BYTES + 1)
+        if len(text) > _SECRET_BYTES:
+            raise Unavailable(f"the secret in {path!r} is too large", reason="secret_unreadable")
+        secret = text.decode().removesuffix("\n").removesuffix("\r")
+    except OSError as wrong:
+        sentence = f"the secret in {path!r} cannot be read: {wrong.strerror}"
+        raise Unavailable(sentence, reason="secret_unreadable") from wrong
+    except UnicodeDecodeError as wrong:
+        raise Unavailable(f"the secret in {path!r} is no text", reason="secret_unreadable") from wrong
+    if "\0" in secret:
+        raise Unavailable(f"the secret in {path!r} is no text", reason="secret_unreadable")
+    return secret
 
 
 def environment(command: Command) -> dict[str, str]:
@@ -77,10 +127,10 @@ def is_known_format(path: str) -> bool:
 def _check_texts(command: Command) -> None:
     if not command.argv:
         raise Unavailable("no command is given", reason="bad_argument")
-    texts = (*command.argv, *command.env, *command.env.values(), command.cwd or "")
+    texts = (*command.argv, *command.env, *command.late, *command.env.values(), command.cwd or "")
     if any("\0" in text for text in texts):
         raise Unavailable("a NUL character cannot be part of a command or its environment", reason="bad_argument")
-    for name in command.env:
+    for name in (*command.env, *command.late):
         if not name or "=" in name:
             raise Unavailable(f"{name!r} cannot be the name of a variable; correct env", reason="bad_argument")
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from app.protocol.faults import Unavailable
-from app.upstreams.command import Command, environment, is_known_format, resolve
+from app.upstreams.command import Command, environment, is_known_format, late_environment, resolve
 from app.upstreams.machine import restore_open_files
 from app.upstreams.protections import wrapped
 from app.upstreams.sweep import TAG, run_tag
@@ -34,6 +34,7 @@ class Spawned:
     stdin: int
     stdout: int
     stderr: int
+    hidden: tuple[str, ...] = ()
 
 
 def spawn(command: Command) -> Spawned:
@@ -43,6 +44,7 @@ def spawn(command: Command) -> Spawned:
         Unavailable: it could not be started.
     """
     path = resolve(command)
+    late, hidden = late_environment(command)
     tag = f"{run_tag()}:{next(_numbers)}"
     argv = [*_wrapper(command, path), path, *command.argv[1:]]
     fds: list[int] = []
@@ -55,7 +57,7 @@ def spawn(command: Command) -> Spawned:
             stdout=fds[3],
             stderr=fds[5],
             cwd=command.cwd,
-            env={**environment(command), TAG: tag},
+            env={**environment(command), **late, TAG: tag},
             start_new_session=True,
         )
     except OSError as wrong:
@@ -67,7 +69,7 @@ def spawn(command: Command) -> Spawned:
     _offer_to_oom(process.pid)
     if command.allowance.open_files is None:
         restore_open_files(process.pid)
-    return Spawned(process, tag, fds[1], fds[2], fds[4])
+    return Spawned(process, tag, fds[1], fds[2], fds[4], hidden)
 
 
 def _wrapper(command: Command, path: str) -> tuple[str, ...]:

@@ -1,12 +1,13 @@
 """What a child says on stderr: always read, the last of it kept, and a bounded part of it logged."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 log = logging.getLogger("viaduct.child")
 
 _LINE_MAX = 8192
 _TAIL_LINE_MAX = 500
+_SHORTEST_SECRET = 4
 _ESCAPES = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != 0x09}
 
 
@@ -14,8 +15,16 @@ class StderrRing:
     """`bytes_max` bounds what is kept; of each second, `rate` lines are logged and the others counted."""
 
     def __init__(
-        self, server: str, pid: int, clock: Callable[[], float], bytes_max: int = 65536, rate: int = 50
+        self,
+        server: str,
+        pid: int,
+        clock: Callable[[], float],
+        bytes_max: int = 65536,
+        rate: int = 50,
+        hidden: Sequence[str] = (),
     ) -> None:
+        secrets = {secret for secret in hidden if len(secret) >= _SHORTEST_SECRET}
+        self._hidden = [secret.encode("utf-8", "surrogateescape") for secret in sorted(secrets, key=len, reverse=True)]
         self._extra = {"server": server, "pid": pid}
         self._clock = clock
         self._bytes_max = bytes_max
@@ -46,7 +55,7 @@ class StderrRing:
         """The last lines, fit for a log or an answer."""
         first, *others = bytes(self._kept).split(b"\n")
         kept = others if self._is_cut and others else [first, *others]
-        return [_readable(line[:_TAIL_LINE_MAX]) for line in kept if line.strip()][-lines:]
+        return [_readable(self._shown(line)[:_TAIL_LINE_MAX]) for line in kept if line.strip()][-lines:]
 
     def _tell(self, data: bytes) -> None:
         second = int(self._clock())
@@ -59,13 +68,18 @@ class StderrRing:
             self._partial = b""
             if line.strip():
                 self._room -= 1
-                log.info("child stderr", extra={**self._extra, "line": _readable(line)})
+                log.info("child stderr", extra={**self._extra, "line": _readable(self._shown(line))})
         ends = rest.count(b"\n")
         if ends:
             self._suppressed += ends
             self._partial = b""
             rest = rest[rest.rfind(b"\n") + 1 :]
         self._partial = (self._partial + rest)[:_LINE_MAX]
+
+    def _shown(self, line: bytes) -> bytes:
+        for secret in self._hidden:
+            line = line.replace(secret, b"***")
+        return line
 
     def _tell_suppressed(self) -> None:
         if self._suppressed:

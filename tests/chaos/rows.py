@@ -212,6 +212,8 @@ F69 a token that is revoked during a stream
     live/tokens a_token_that_is_taken_back_is_refused_within_a_second_and_its_streams_close
     live/tokens a_token_that_its_issuer_ends_loses_its_streams_too
     live/tokens a_stateless_call_ends_when_its_token_is_taken_back
+F70 a token whose scopes do not do for one tool
+    live/policy what_a_further_scope_would_open_is_answered_with_that_scope
 F71 an issuer that goes down
     chaos/issuers while_an_issuer_is_down_its_known_keys_still_admit
 F72 an issuer that was never there
@@ -244,6 +246,12 @@ F80 no file descriptors left
     chaos/bounds without_a_descriptor_for_a_connection_the_gateway_neither_spins_nor_fills_its_log
     chaos/bounds a_session_whose_child_died_waits_where_there_are_no_descriptors_for_another
     chaos/overload without_descriptors_left_a_session_is_refused_and_the_others_go_on
+F82 an audit that cannot be written, for the disk is full
+    live/audit with_a_full_disk_no_server_hears_of_a_call
+    live/audit who_allows_it_goes_on_without_and_counts
+    live/audit a_device_that_is_always_full_is_borne_where_that_is_allowed
+F83 an audit that is renamed, removed or made read-only
+    live/audit calls_are_recorded_where_the_file_is_looked_for
 F85 a clock that jumps
     chaos/clock nothing_that_is_timed_ends_sooner_or_later_when_the_clock_jumps
     chaos/clock a_child_is_started_again_in_time_when_the_clock_jumps

@@ -167,3 +167,28 @@ def test_a_stateless_server_says_what_it_offers(tmp_path: Path) -> None:
         "conformance-fixture",
     )
     assert "test_simple_text" in reports["stateless"]["offers"]["tools"]
+
+
+def test_it_tells_who_may_do_what(tmp_path: Path) -> None:
+    """By a policy; without one nothing is said, for everybody may do everything."""
+    content: dict[str, Any] = {
+        "mcpServers": {"paged": {"command": sys.executable, "args": ["-c", PAGED]}},
+        "viaduct": {
+            "auth": {"tokens": [
+                {"name": "one", "hash": "sha256:" + "1" * 64, "scopes": ["s"]},
+                {"name": "two", "hash": "sha256:" + "2" * 64, "scopes": ["other"]},
+            ]},
+            "policy": [{"scopes": ["s"], "allow": ["paged/a", "paged/c", "gone/x"], "perMinute": 5}],
+        },
+    }  # fmt: skip
+    path = tmp_path / "viaduct.json"
+    path.write_text(json.dumps(content))
+    run = viaduct("check", str(path))
+    assert "who may do what:\n  one (scopes s, 5 calls a minute)\n      paged  tools: a, c\n" in run.stdout
+    assert run.stdout.endswith("  two (scopes other)\n      nothing\n")
+    assert "a pattern of the policy fits no server" in run.stderr
+    told = json.loads(viaduct("check", str(path), "--json").stdout)
+    assert told["principals"] == [
+        {"name": "one", "servers": {"paged": {"tools": ["a", "c"], "prompts": []}}}, {"name": "two", "servers": {}}
+    ]  # fmt: skip
+    assert "items" not in told["servers"][0]

@@ -1,7 +1,9 @@
+import json
 from pathlib import Path
 
 import pytest
 
+from app.config import load
 from app.config.errors import ConfigError
 from app.config.reading import read
 
@@ -81,3 +83,26 @@ def test_what_is_no_yaml_for_us_is_told_with_its_place(tmp_path: Path, text: str
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read the config file .*absent\.json: no such file"):
         read(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize(
+    ("mode", "env", "warned"),
+    [
+        (0o600, {"API_KEY": "a-secret-value"}, []),
+        (0o640, {"API_KEY": "a-secret-value"}, []),
+        (0o644, {"API_KEY": "a-secret-value"}, ["everybody can read the config file"]),
+        (0o644, {"TZ": "UTC"}, []),
+        (0o664, {}, ["others can change the config file"]),
+        (0o646, {"API_KEY": "a-secret-value"}, ["others can change the config file", "everybody can read"]),
+    ],
+)
+def test_a_file_that_is_too_open_is_warned_about(
+    tmp_path: Path, mode: int, env: dict[str, str], warned: list[str]
+) -> None:
+    path = tmp_path / "viaduct.json"
+    path.write_text(json.dumps({"mcpServers": {"git": {"command": "uvx", "env": env}}}))
+    path.chmod(mode)
+    notes = load(path, {}).notes
+    assert all(note.is_warning for note in notes)
+    assert len(notes) == len(warned)
+    assert all(note.event.startswith(said) for note, said in zip(notes, warned, strict=True))

@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from app.config.notes import Note
+from app.gateway.credentials import Reference
+from app.upstreams.command import SecretFile
 from tests.config.conftest import TIME, Complaint, Loading
 
 
@@ -50,6 +52,42 @@ def test_a_server_has_the_documented_defaults(loading: Loading) -> None:
         (
             {"requestTimeout": 700},
             "mcpServers.git.requestTimeout (700) is above maxRequestTimeout (600); lower it or raise maxRequestTimeout",
+        ),
+        ({"env": {"A": "${header:X-Key}"}}, "mcpServers.git.env.A: add 'x-key' to mcpServers.git.clientHeaders"),
+        ({"env": {"A": "${header:}"}}, "mcpServers.git.env.A: ${header:} names no header"),
+        ({"env": {"A": "${claim:a b}"}}, "mcpServers.git.env.A: ${claim:a b} names no claim"),
+        (
+            {"env": {"A": "${file:key}"}},
+            "mcpServers.git.env.A: ${file:key} must name an absolute path as in ${file:/run/secrets/key}",
+        ),
+        (
+            {"clientHeaders": ["Authorization"]},
+            "mcpServers.git.clientHeaders: 'Authorization' is no header that a child may be given; use another",
+        ),
+        (
+            {"clientHeaders": ["Mcp-Session-Id"]},
+            "mcpServers.git.clientHeaders: 'Mcp-Session-Id' is no header that a child may be given; use another",
+        ),
+        (
+            {"clientHeaders": ["a b"]},
+            "mcpServers.git.clientHeaders: 'a b' is no header that a child may be given; use another",
+        ),
+        (
+            {"args": ["${header:X-Key}"]},
+            "mcpServers.git.args.0: ${header:...} may stand in a server's env only; put it there",
+        ),
+        ({"cwd": "${file:/x}"}, "mcpServers.git.cwd: ${file:...} may stand in a server's env only; put it there"),
+        (
+            {"env": {"A": "${claim:sub}"}, "isolation": "shared"},
+            "mcpServers.git.env names what one client says, and a shared child is everybody's; leave one out",
+        ),
+        (
+            {"env": {"A": "${claim:sub}"}, "warm": 1},
+            "mcpServers.git.env names what one client says, and warm children wait for anybody; set warm to 0",
+        ),
+        (
+            {"env": {"A": "x${UNSET}${claim:sub}"}},
+            "mcpServers.git.env.A: the variable UNSET is not set; set it or write ${UNSET:-default}",
         ),
         ({"disabled": "yes"}, "mcpServers.git.disabled must be true or false"),
         ({"disabled": True}, "mcpServers has no server to serve; add one or enable one"),
@@ -173,3 +211,19 @@ def test_a_bad_env_file_is_named_with_its_line_and_without_its_content(complaint
     assert (
         complaint(one(envFile="no")) == f"mcpServers.git.envFile: cannot read {tmp_path}/no: no such file or directory"
     )
+
+
+def test_what_clients_say_is_put_into_env_when_a_child_starts(loading: Loading) -> None:
+    env = {"A": "x-${B}-${header:X-Key:-none}", "C": "${claim:sub}", "D": "${file:/run/d}", "E": "$${header:X-Key}${B}"}
+    server = loading(one(env=env, clientHeaders=["X-KEY"]), environ={"B": "b"}).servers["git"]
+    assert server.env == {"E": "${header:X-Key}b"}
+    assert server.templates == {
+        "A": ("x-b-", Reference("header", "x-key", "none")),
+        "C": (Reference("claim", "sub"),),
+        "D": (SecretFile("/run/d"),),
+    }
+
+
+def test_a_file_may_be_named_for_children_of_everybody(loading: Loading) -> None:
+    server = loading(one(env={"A": "${file:/run/a}"}, isolation="shared")).servers["git"]
+    assert server.templates == {"A": (SecretFile("/run/a"),)}

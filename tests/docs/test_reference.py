@@ -59,7 +59,8 @@ def settings(model: type[BaseModel], path: str) -> Iterator[tuple[str, str]]:
             continue
         yield spelled, "required" if field.is_required() else json.dumps(field.default)
         if inner is not None:
-            yield from settings(inner, f"{spelled}[]" if field.default == () else spelled)
+            is_list = "tuple" in str(field.annotation)
+            yield from settings(inner, f"{spelled}[]" if is_list else spelled)
 
 
 def nested(annotation: object) -> type[BaseModel] | None:
@@ -157,6 +158,8 @@ def raised(fault: type[GatewayFault]) -> GatewayFault:
         return faults.MissingCapability("it went wrong", {})
     if fault is faults.UnsupportedRevision:
         return faults.UnsupportedRevision("it went wrong", "", ())
+    if fault is faults.InsufficientScope:
+        return faults.InsufficientScope("it went wrong", ())
     return fault("it went wrong")
 
 

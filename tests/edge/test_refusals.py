@@ -57,3 +57,16 @@ def test_an_error_that_comes_first_sets_the_status_whoever_raised_it(code: int, 
 @pytest.mark.parametrize(("fault", "status", "code"), REFUSED.values(), ids=REFUSED)
 def test_a_fault_of_ours_that_comes_first_is_judged_by_its_code(fault: GatewayFault, status: int, code: int) -> None:
     assert status_of(failure(7, fault)) == (200 if code == -32602 else status)
+
+
+def test_a_missing_scope_is_a_challenge_with_all_that_are_needed() -> None:
+    fault = faults.InsufficientScope("why", ("read", "write"))
+    status, headers, body = refused(fault)
+    challenge = (b"www-authenticate", b'Bearer error="insufficient_scope", scope="read write"')
+    assert (status, challenge in headers) == (403, True)
+    assert json.loads(body)["error"]["data"]["scopes"] == ["read", "write"]
+
+
+def test_who_is_told_to_wait_waits_long_enough() -> None:
+    _, headers, _ = refused(faults.Overloaded("why", reason="policy_limit", retry_after=1.2))
+    assert (b"retry-after", b"2") in headers

@@ -2,9 +2,10 @@
 
 import pytest
 
+from app.core.judged import Judged
 from app.gateway.clocked import Clocked
 from app.protocol.faults import Cancelled
-from app.protocol.jsonrpc import Notification, Request, Result, failure, payload
+from app.protocol.jsonrpc import Notification, Reply, Request, Result, failure, payload
 from app.telemetry.tally import Calls
 
 SOLE = 1
@@ -29,8 +30,8 @@ def ok(ident: int | str) -> Result:
 
 
 def test_an_answer_is_counted_for_the_call_of_its_stream(clocked: Clocked, calls: Calls) -> None:
-    clocked.begin(1, "ping")
-    clocked.begin(2, "tools/list")
+    clocked.begin(1, Request(1, "ping"))
+    clocked.begin(2, Request(1, "tools/list"))
     clocked.answered(2, ok(7))
     assert (counted(calls), len(clocked)) == ([("tools/list", "ok", 1)], 1)
 
@@ -73,3 +74,22 @@ def test_nothing_is_kept_of_calls_that_are_over(clocked: Clocked) -> None:
         clocked.begin_all(SOLE, [Request(ident, "ping")])
         clocked.answered(SOLE, ok(ident))
     assert clocked._many == {}
+
+
+class Noted:
+    def __init__(self) -> None:
+        self.replies: list[Reply | None] = []
+
+    def over(self, reply: Reply | None) -> None:
+        self.replies.append(reply)
+
+
+def test_the_docket_of_a_call_is_told_once_how_it_ended(clocked: Clocked) -> None:
+    answered, cancelled, left = Noted(), Noted(), Noted()
+    clocked.begin(2, Judged(1, "ping", docket=answered))
+    clocked.begin_all(SOLE, [Judged(1, "ping", docket=cancelled), Judged(2, "ping", docket=left)])
+    clocked.answered(2, ok(1))
+    clocked.cancelled(SOLE, 1)
+    clocked.close()
+    clocked.close()
+    assert (answered.replies, cancelled.replies, left.replies) == ([ok(1)], [None], [None])

@@ -89,15 +89,15 @@ def upstream(*command: object, isolation: Isolation = "session", era: EraSetting
 async def used(live: LiveSession) -> None:
     """It has answers, streams and a log, as sessions have."""
     first = Heard()
-    live.ask(methods.introduction(0, "test", "1", "2025-11-25"), first, takes_json=True, takes_stream=True)
+    live.ask(methods.introduction(0, "test", "1", "2025-11-25"), first, takes_json=True, takes_stream=True, permit=None)
     await first.until(b'"id":0')
-    live.tell(Notification(methods.INITIALIZED))
+    live.tell(Notification(methods.INITIALIZED), None)
     listener, events, answer = Heard(), Heard(), Heard()
     live.listen(listener)
     call = payload({"name": "progress", "arguments": {"n": 2}, "_meta": {"progressToken": "p"}})
-    live.ask(Request(1, "tools/call", call), events, takes_json=False, takes_stream=True)
+    live.ask(Request(1, "tools/call", call), events, takes_json=False, takes_stream=True, permit=None)
     await events.until(b'"id":1')
-    live.ask(Request(2, "tools/list"), answer, takes_json=True, takes_stream=True)
+    live.ask(Request(2, "tools/list"), answer, takes_json=True, takes_stream=True, permit=None)
     await answer.until(b'"id":2')
 
 
@@ -149,7 +149,7 @@ def test_of_a_session_that_was_kept_and_taken_up_again_nothing_is_left(run: Run,
         again.start()
         await again.wake(ident, settings, "somebody")
         live, answer = again.find(ident, "x", "somebody"), Heard()
-        live.ask(Request(3, "tools/list"), answer, takes_json=True, takes_stream=True)
+        live.ask(Request(3, "tools/list"), answer, takes_json=True, takes_stream=True, permit=None)
         await answer.until(b'"id":3')
         live.close("deleted")
         del live, answer
@@ -173,11 +173,12 @@ def test_of_a_session_whose_child_died_nothing_is_left(run: Run, server: str, on
             last,
             takes_json=True,
             takes_stream=True,
+            permit=None,
         )
         await last.until(b"-31002")
         if on_exit == "restart":
             again = Heard()
-            live.ask(Request(4, "tools/list"), again, takes_json=True, takes_stream=True)
+            live.ask(Request(4, "tools/list"), again, takes_json=True, takes_stream=True, permit=None)
             await again.until(b'"id":4')
             live.close("deleted")
             del again
@@ -200,7 +201,8 @@ def test_of_a_session_whose_child_did_not_start_nothing_is_left(
         gateway = Gateway(GatewaySettings((settings,)))
         live = gateway.open(settings, "somebody")
         answer = Heard()
-        live.ask(methods.introduction(0, "test", "1", "2025-11-25"), answer, takes_json=True, takes_stream=True)
+        greeting = methods.introduction(0, "test", "1", "2025-11-25")
+        live.ask(greeting, answer, takes_json=True, takes_stream=True, permit=None)
         if "sleep" not in command[-1]:
             await answer.until(b"-31001")
         live.close("deleted")

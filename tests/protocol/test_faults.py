@@ -44,7 +44,7 @@ def test_a_fault_tells_its_code_its_reason_and_whether_to_try_again(kind: type[G
 
 
 def test_no_fault_is_missing_here_and_none_shares_a_code() -> None:
-    named: set[type[GatewayFault]] = {*CODES, UnknownSession, MissingCapability, UnsupportedRevision}
+    named = {*CODES, UnknownSession, MissingCapability, UnsupportedRevision, faults.InsufficientScope}
     assert kinds(GatewayFault) - {GatewayFault, ClientFault, UpstreamFault, GatewayLimit} == named
     assert len({kind.code for kind in named}) == len(named)
 
@@ -65,6 +65,12 @@ def test_what_is_known_more_closely_is_said_in_the_data() -> None:
         "server": "time",
         "exitCode": 3,
     }
+
+
+def test_scopes_that_are_missing_are_told_all_at_once() -> None:
+    fault = faults.InsufficientScope("why", ["read", "write"])
+    assert (fault.code, fault.reason, fault.retryable) == (-31010, "insufficient_scope", False)
+    assert (fault.scopes, fault.data()["scopes"]) == (("read", "write"), ["read", "write"])
 
 
 def test_details_are_the_faults_own() -> None:

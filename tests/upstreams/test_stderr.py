@@ -105,3 +105,11 @@ def test_a_flood_blocks_neither_the_child_nor_the_loop(run: Run, flood: str, cap
 
     run(work())
     assert len(caplog.records) < 1000
+
+
+def test_what_is_hidden_is_shown_neither_in_the_log_nor_in_the_tail(caplog: pytest.LogCaptureFixture) -> None:
+    ring = StderrRing("stage", 7, lambda: 0.0, hidden=("secret", "secret-2", "abc"))
+    with caplog.at_level("INFO", logger="viaduct.child"):
+        ring.feed(b"a secret-2 and a secret, abc\n")
+    assert ring.tail() == ["a *** and a ***, abc"]
+    assert [getattr(record, "line", None) for record in caplog.records] == ["a *** and a ***, abc"]
