@@ -1,144 +1,43 @@
-"""The settings tree: every field of the config file, with its range and its default. Durations are seconds."""
+"""The settings tree: every field of the config file, with its range and its default."""
 
 import re
 from collections.abc import Mapping
-from ipaddress import ip_network
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
-from app.auth.expiry import unix_seconds
-from app.auth.targets import Pattern
+from app.config.fields import (
+    Algorithm,
+    AllowedHosts,
+    AllowedOrigins,
+    Audience,
+    Block,
+    Budget,
+    Bytes,
+    Count,
+    Memory,
+    Patterns,
+    PerSecond,
+    PublicUrl,
+    Scopes,
+    Seconds,
+    Text,
+    Words,
+    absolute_path,
+    expiry,
+    network,
+    scope,
+    store_url,
+    token_hash,
+    url,
+)
 from app.gateway.credentials import Template
-
-_YEAR = 31_536_000
-
-Seconds = Annotated[float, Field(gt=0, le=_YEAR)]
-Budget = Annotated[float, Field(ge=0, le=_YEAR)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
-Memory = Annotated[int, Field(ge=1 << 20, le=1 << 50)]
-PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
 SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
 _SECRET_LENGTH = 8
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
-_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
 
 
-def public_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(parts.netloc.lower()):
-        raise ValueError("must be like https://mcp.example.com, a path prefix allowed")
-    if "?" in value or "#" in value or re.search(r"\s|//|\.\.", parts.path):
-        raise ValueError("must have no query, no fragment and a plain path, like https://example.com/mcp-gateway")
-    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
-
-
-def allowed_host(value: str) -> str:
-    host = value.lower()
-    if not _HOST.fullmatch(host):
-        raise ValueError("must be a host or host:port as in mcp.example.com, without scheme and path")
-    return host
-
-
-def allowed_origin(value: str) -> str:
-    origin = value.lower().rstrip("/")
-    if not _ORIGIN.fullmatch(origin):
-        raise ValueError("must be an origin as in https://app.example.com, without path")
-    return origin
-
-
-def token_hash(value: str) -> str:
-    lowered = value.lower()
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", lowered):
-        raise ValueError("must be sha256: and 64 hexadecimal digits; `viaduct token` prints one")
-    return lowered
-
-
-def scope(value: str) -> str:
-    if not _SCOPE.fullmatch(value):
-        raise ValueError("must be one word of visible ASCII without quotes and backslashes")
-    return value
-
-
-def expiry(value: object) -> object:
-    """RFC 3339 with an offset, as unix seconds."""
-    if not isinstance(value, str):
-        raise ValueError("must be a time with an offset as in 2027-01-01T00:00:00Z")  # noqa: TRY004 - pydantic's way
-    return unix_seconds(value)
-
-
-def pattern(value: str) -> str:
-    Pattern(value)
-    return value
-
-
-def absolute_path(value: str) -> str:
-    if not value.startswith("/") or value.endswith("/") or "\0" in value:
-        raise ValueError("must be an absolute path of a file as in /var/log/viaduct/audit.jsonl")
-    return value
-
-
-def plain_text(value: str) -> str:
-    if "\0" in value:
-        raise ValueError("must not hold a NUL character")
-    return value
-
-
-def url(value: str) -> str:
-    """As the issuer writes it: it is compared letter by letter."""
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s#]", value) or "@" in parts.netloc:
-        raise ValueError("must be a URL as in https://idp.example.com, without a fragment")
-    return value
-
-
-def network(value: str) -> str:
-    try:
-        return str(ip_network(value))
-    except ValueError as error:
-        raise ValueError("must be an address or a network as in 10.0.0.0/8") from error
-
-
-def listed(value: object) -> object:
-    """One alone may stand for a list of one."""
-    return [value] if isinstance(value, str) else value
-
-
-def store_url(value: str) -> str:
-    if value != "memory" and not re.fullmatch(r"sqlite:///[^?#]*[^/?#]", value):
-        raise ValueError("must be memory, or a file as in sqlite:///var/lib/viaduct/sessions.db")
-    return value
-
-
-Text = Annotated[str, AfterValidator(plain_text)]
-Audience = Annotated[tuple[Text, ...], BeforeValidator(listed), Field(strict=False)]
-Algorithm = Literal["RS256", "RS384", "RS512", "ES256", "ES384", "ES512"]
-PublicUrl = Annotated[str, AfterValidator(public_url)]
-AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...], Field(strict=False)]
-AllowedOrigins = Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)]
-Words = Annotated[tuple[Text, ...], Field(strict=False)]
-Scopes = Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)]
-Patterns = Annotated[tuple[Annotated[Text, AfterValidator(pattern)], ...], Field(strict=False)]
-
-
-class _Block(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        allow_inf_nan=False,
-        populate_by_name=False,
-        hide_input_in_errors=True,
-    )
-
-
-class ServerLimits(_Block):
+class ServerLimits(Block):
     """What the kernel lets each process of a server have."""
 
     memory: Memory | None = None
@@ -149,12 +48,12 @@ class ServerLimits(_Block):
     open_files: Annotated[int, Field(ge=8, le=1_000_000)] | None = None
 
 
-class Server(_Block):
+class Server(Block):
     """How one stdio server is started and how patient we are with it."""
 
     command: Annotated[Text, Field(min_length=1)]
     args: Words = ()
-    env: dict[str, Text] = {}
+    env: dict[str, Text] = Field(default={})
     client_headers: Words = ()
     """Those that `env` may name, for children that are one client's alone."""
     cwd: Text | None = None
@@ -207,20 +106,20 @@ class Server(_Block):
         return (self.command, *self.args)
 
 
-class Token(_Block):
+class Token(Block):
     name: Annotated[str, Field(pattern=r"^[\x20-\x7e]{1,64}$")]
     hash: Annotated[str, AfterValidator(token_hash)]
     scopes: Scopes = ("*",)
     expires_at: Annotated[float | None, BeforeValidator(expiry)] = Field(default=None, alias="expires")
 
 
-class TokenList(_Block):
+class TokenList(Block):
     """The whole of a `tokensFile`."""
 
     tokens: Annotated[tuple[Token, ...], Field(strict=False)]
 
 
-class Jwt(_Block):
+class Jwt(Block):
     """An issuer whose signed access tokens are taken."""
 
     issuer: Annotated[str, AfterValidator(url)]
@@ -233,7 +132,7 @@ class Jwt(_Block):
     max_lifetime: Seconds = 86_400
 
 
-class Introspection(_Block):
+class Introspection(Block):
     """An issuer that is asked about each token."""
 
     endpoint: Annotated[str, AfterValidator(url)]
@@ -250,7 +149,7 @@ class Introspection(_Block):
     pause: Seconds = 5
 
 
-class Jwks(_Block):
+class Jwks(Block):
     """For how long the keys of issuers are kept, and how often they are asked for."""
 
     ttl: Seconds = 600
@@ -258,7 +157,7 @@ class Jwks(_Block):
     max_stale: Seconds = 86_400
 
 
-class Keep(_Block):
+class Keep(Block):
     """For how long it is kept what was found out about a token."""
 
     signed: Seconds = 300
@@ -267,7 +166,7 @@ class Keep(_Block):
     max: Count = 4096
 
 
-class Auth(_Block):
+class Auth(Block):
     tokens: Annotated[tuple[Token, ...], Field(strict=False)] = ()
     tokens_file: Text | None = None
     jwt: Annotated[tuple[Jwt, ...], Field(strict=False)] = ()
@@ -287,7 +186,7 @@ class Auth(_Block):
         return bool(self.tokens) or self.tokens_file is not None or self.has_issuers
 
 
-class Outbound(_Block):
+class Outbound(Block):
     """What we fetch from issuers. `allow` are networks beyond the public ones."""
 
     allow: Annotated[tuple[Annotated[str, AfterValidator(network)], ...], Field(strict=False)] = ()
@@ -295,12 +194,12 @@ class Outbound(_Block):
     body: Bytes = 65_536
 
 
-class PolicyRule(_Block):
+class PolicyRule(Block):
     """What those may do who have all of these scopes, and are one of these subjects, with these claims."""
 
     scopes: Scopes = ()
     subjects: Words = ()
-    claims: dict[str, Text] = {}
+    claims: dict[str, Text] = Field(default={})
     allow: Patterns = ()
     deny: Patterns = ()
     read_only: bool = False
@@ -310,13 +209,13 @@ class PolicyRule(_Block):
     concurrent: Count | None = None
 
 
-class Audit(_Block):
+class Audit(Block):
     path: Annotated[str, AfterValidator(absolute_path)]
     on_failure: Literal["refuse", "allow"] = "refuse"
     """What becomes of a call that cannot be recorded."""
 
 
-class Sessions(_Block):
+class Sessions(Block):
     idle_timeout: Seconds = 1800
     max: Count = 1000
     max_per_principal: Count = 100
@@ -333,7 +232,7 @@ class Sessions(_Block):
     """What a client has between `shutdown` and the end of its session."""
 
 
-class Stateless(_Block):
+class Stateless(Block):
     """The requests of clients of 2026-07-28, and the children that serve them."""
 
     park_timeout: Seconds = 300
@@ -351,7 +250,7 @@ class Stateless(_Block):
     tools_retry: Seconds = 60
 
 
-class Streams(_Block):
+class Streams(Block):
     stream_after: Seconds = 0.25
     close_stream_after: Seconds | None = None
     keep_alive: Seconds = 15
@@ -364,7 +263,7 @@ class Streams(_Block):
     queue_bytes: Bytes = 8_388_608
 
 
-class Limits(_Block):
+class Limits(Block):
     body: Bytes = 4_194_304
     line: Bytes = 16_777_216
     header_bytes: Annotated[int, Field(ge=1024, le=1 << 24)] = 32_768
@@ -400,7 +299,7 @@ class Limits(_Block):
     waiting: Count = 100
 
 
-class Restarts(_Block):
+class Restarts(Block):
     """What is done about children that end of themselves."""
 
     backoff: Seconds = 0.2
@@ -411,7 +310,7 @@ class Restarts(_Block):
     uptime: Seconds = 60
 
 
-class Viaduct(_Block):
+class Viaduct(Block):
     listen: str = "127.0.0.1:8080"
     public_url: PublicUrl | None = None
     allowed_hosts: AllowedHosts = ()
