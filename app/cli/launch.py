@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.auth.tokens import mint
 from app.cli.banner import banner
-from app.cli.hardening import close_memory, refuse_root, withdraw
+from app.cli.hardening import close_memory, withdraw
 from app.cli.options import Options
 from app.cli.serving import serve_until_stopped
 from app.config import Config, ConfigError, Overrides, load, open_logs, single
@@ -56,7 +56,6 @@ def _start(config: Config, options: Options) -> None:
         logs.redact(fresh_token)
         config = config.admitting(fresh_token)
     open_logs(config)
-    refuse_root(config.listen, is_allowed=config.may_be_root)
     close_memory()
     show = partial(banner, config, fresh_token=fresh_token)
     sys.exit(serve_until_stopped(config, show, exit_with_parent=options.exit_with_parent))

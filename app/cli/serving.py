@@ -16,6 +16,7 @@ import uvicorn
 
 from app.asgi import create_app
 from app.cli import parent, signals, streams
+from app.cli.hardening import refuse_root
 from app.cli.listener import BACKLOG, listener
 from app.config import Config
 from app.config.listening import Listen
@@ -39,10 +40,11 @@ def serve_until_stopped(config: Config, banner: Banner, *, exit_with_parent: boo
     """Serve until a signal says stop; the exit code.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ConfigError: the address cannot be listened on, or not as root.
     """
     raise_open_files()
     with listener(config.listen) as taken:
+        refuse_root(config.listen, is_allowed=config.may_be_root)
         settings = _uvicorn(config)
         with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
             return runner.run(_serve(config, settings, taken, banner, exit_with_parent))

@@ -134,8 +134,7 @@ class LiveSession:
         now = self.used_at = self._loop.time()
         if permit is not None:
             self.permit, message = permit, permit.judge_any(message, self.ident)
-        ident = next(self._names)
-        core = self._core
+        ident, core = next(self._names), self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
         try:
             if isinstance(message, Request):
