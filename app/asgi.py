@@ -108,6 +108,7 @@ def gateway_settings(config: Config) -> GatewaySettings:
             groups_max=settings.stateless.max_capability_sets,
             requests_max=settings.stateless.max_requests,
             parked_max=settings.stateless.max_parked,
+            bytes_max=settings.stateless.max_bytes,
             listing=Listing(
                 pages_max=settings.stateless.tools_pages,
                 fresh_seconds=settings.stateless.tools_fresh,

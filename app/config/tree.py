@@ -243,6 +243,7 @@ class Stateless(Block):
     max_capability_sets: Count = 8
     max_requests: Count = 1000
     max_parked: Count = 100
+    max_bytes: Bytes = 67_108_864
     tools_pages: Count = 100
     """How much is read of a list of tools, by which the headers of calls are judged."""
     tools_fresh: Budget = 1

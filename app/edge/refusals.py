@@ -42,6 +42,7 @@ _OF_REASONS = {
             "limits.inFlight",
             "stateless.maxRequests",
             "stateless.maxParked",
+            "stateless.maxBytes",
             "streams.maxPerSession",
             "policy_limit",
         ),

@@ -38,7 +38,10 @@ class Exchanges:
         self._pool_of = pool_of
         self._admit = admit
         self._sealer = Sealer()
-        self._all: set[LiveExchange] = set()
+        self._all: dict[LiveExchange, int] = {}
+        """Each with the bytes of its request,"""
+        self._bytes = 0
+        """and what that is in all."""
         self._alarm: Alarm | None = None
         self._parked: dict[str, tuple[LiveExchange, int]] = {}
         """With the round of questions that each waits for the answers to."""
@@ -121,6 +124,7 @@ class Exchanges:
             asked = replace(asked, has_foreign_state=True)
         pool = self._pool_of(upstream, asked.owner)
         self._check_parked(asked.owner, upstream.name, pool.settings.parked_max)
+        self._check_bytes(asked, pool.settings.bytes_max)
         live = self._new(asked)
         is_leased = False
         try:
@@ -130,7 +134,7 @@ class Exchanges:
             live.current()  # It may fall due before it has a child.
         finally:
             if not is_leased:
-                self._all.discard(live)
+                self._forget(live)
                 live.abandon()
         return live, stream
 
@@ -148,8 +152,12 @@ class Exchanges:
         if self._alarm is None:
             self._alarm = Alarm(self._tick)
         live = LiveExchange(asked, self._alarm.now, self._seal, self._alarm.by, self._ended)
-        self._all.add(live)
+        size = self._all[live] = _size(asked)
+        self._bytes += size
         return live
+
+    def _forget(self, live: LiveExchange) -> None:
+        self._bytes -= self._all.pop(live, 0)
 
     def _tick(self, now: float) -> float:
         for live in list(self._all):
@@ -185,6 +193,23 @@ class Exchanges:
             sentence = "too many calls of this principal wait for answers to questions"
             raise Overloaded(sentence, reason="stateless.maxParked", retry_after=1.0)
 
+    def _check_bytes(self, asked: Asked, bytes_max: int) -> None:
+        """A request is kept until it is answered, whether its server reads or not.
+
+        Raises:
+            Overloaded: what this principal has in flight there is too large together.
+        """
+        if self._bytes + _size(asked) <= bytes_max:
+            return
+        of_one = sum(
+            size
+            for live, size in self._all.items()
+            if live.asked.owner == asked.owner and live.asked.upstream.name == asked.upstream.name
+        )
+        if of_one and of_one + _size(asked) > bytes_max:
+            sentence = "the requests in flight of this principal are too large together"
+            raise Overloaded(sentence, reason="stateless.maxBytes", retry_after=1.0)
+
     def _seal(self, live: LiveExchange, round_: int) -> str:
         asked = live.asked
         if live.ident is None:
@@ -196,11 +221,15 @@ class Exchanges:
         return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)
 
     def _ended(self, live: LiveExchange) -> None:
-        self._all.discard(live)
+        self._forget(live)
         if live.ident is not None:
             self._parked.pop(live.ident, None)
         if self.on_quiet is not None and not self.is_busy:
             self.on_quiet()
+
+
+def _size(asked: Asked) -> int:
+    return 0 if asked.request.params is None else len(asked.request.params)
 
 
 def _bound_to(owner: str, server: str, request: Request) -> tuple[bytes, ...]:

@@ -105,6 +105,8 @@ class PoolSettings:
     requests_max: int = 1000
     """Requests in flight and calls parked, of one principal at one server;"""
     parked_max: int = 100
+    bytes_max: int = 64 << 20
+    """Of the requests in flight of one principal at one server; any one alone is let in."""
     """and so many calls parked."""
     listing: Listing = field(default_factory=Listing)
 

@@ -242,6 +242,7 @@ BOUNDS = [
     Bound("limits.connections", 503, connections, {"limits": {"connections": 3}}),
     Bound("limits.inFlight", 429, calls_of_a_session, {"limits": {"inFlight": 2}}),
     Bound("stateless.maxRequests", 429, stateless_requests, {"stateless": {"maxRequests": 2}}),
+    Bound("stateless.maxBytes", 429, stateless_requests, {"stateless": {"maxBytes": 500}}),
     Bound("stateless.maxParked", 429, parked_calls, {"stateless": {"maxParked": 2}}),
     Bound("stateless.maxCapabilitySets", 503, capability_sets, {"stateless": {"maxCapabilitySets": 2}}),
     Bound("streams.maxPerSession", 429, streams, {"streams": {"maxPerSession": 2}}),
