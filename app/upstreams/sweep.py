@@ -23,6 +23,9 @@ _LOOKS = 2
 _SECONDS_MAX = 2.0
 """Who was killed is waited for, and who was started meanwhile looked for, no longer than this."""
 
+_outlived: set[int] = set()
+"""Who did not die of it in that time, as one that hangs in the kernel: it is killed again, and not waited for again."""
+
 
 def run_tag() -> str:
     return _run_tag(os.getpid())
@@ -57,9 +60,17 @@ def kill_while(is_wanted: Callable[[int], bool]) -> list[int]:
             found = {pid: _handle(pid, handles) for pid in proc.pids() if pid != os.getpid() and is_wanted(pid)}
             dying = [pid for pid, handle in found.items() if _kill(pid, handle, is_wanted)]
             killed += [pid for pid in dying if pid not in killed]
-            quiet = 0 if dying else quiet + 1
-            _see_dead([found[pid] for pid in dying], until)
+            awaited = [pid for pid in dying if pid not in _outlived]
+            quiet = 0 if awaited else quiet + 1
+            _see_dead([found[pid] for pid in awaited], until)
+    _outlived.difference_update([pid for pid in list(_outlived) if not _is_alive(pid)])
+    _outlived.update(pid for pid in killed if _is_alive(pid))
     return killed
+
+
+def _is_alive(pid: int) -> bool:
+    status = proc.status(pid)
+    return status is not None and status.is_alive
 
 
 @cache
