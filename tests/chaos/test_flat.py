@@ -21,11 +21,6 @@ FLAT = 1.1
 SERVER: dict[str, object] = {"command": "sh", "args": [str(SLIGHT)], "era": "legacy"}
 FAST = dict.fromkeys(("rate", "burst", "ratePerPrincipal", "burstPerPrincipal"), 100_000)
 SESSIONS = {"max": CAP, "maxPerPrincipal": CAP, "confirmTimeout": 0.1, **FAST}
-    "max": CAP,
-    "maxPerPrincipal": CAP,
-    "confirmTimeout": 0.1,
-    **dict.fromkeys(("rate", "burst", "ratePerPrincipal", "burstPerPrincipal"), 100000),
-}
 CLIENTS = 8
 
 
