@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 from app.auth.tokens import Entry, StaticTokens
 from app.config import Config, ConfigError, named_by, open_logs
-from app.config.tree import Restarts, Server, Token
+from app.config.tree import Limits, Restarts, Server, ServerLimits, Token
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
+from app.core.rates import Rate
 from app.core.restarts import RestartPolicy
 from app.edge.app import Viaduct
 from app.edge.guards import Guards
@@ -23,7 +24,9 @@ from app.edge.incoming import EdgeSettings, StreamSettings
 from app.gateway.gateway import Gateway
 from app.gateway.settings import (
     GatewaySettings,
+    Listing,
     PoolSettings,
+    RoomSettings,
     SessionSettings,
     SupervisorSettings,
     UpstreamSettings,
@@ -33,7 +36,7 @@ from app.stores.sqlite import SqliteStore, StoreUnusable
 from app.telemetry.metrics import Metrics
 from app.telemetry.tally import Tally
 from app.upstreams.child import ChildLimits
-from app.upstreams.command import Command
+from app.upstreams.command import Allowance, Command
 
 
 def create_app(config: Config | None = None) -> Viaduct:
@@ -82,6 +85,8 @@ def gateway_settings(config: Config) -> GatewaySettings:
             confirm_seconds=settings.sessions.confirm_timeout,
             count_max=settings.sessions.max,
             per_principal_max=settings.sessions.max_per_principal,
+            rate=Rate(settings.sessions.rate, settings.sessions.burst),
+            rate_per_principal=Rate(settings.sessions.rate_per_principal, settings.sessions.burst_per_principal),
             streams_max=settings.streams.max_per_session,
             log_bytes=settings.streams.log_bytes,
             log_count=settings.streams.log_count,
@@ -93,9 +98,20 @@ def gateway_settings(config: Config) -> GatewaySettings:
             children_max=settings.stateless.max_children,
             groups_max=settings.stateless.max_capability_sets,
             requests_max=settings.stateless.max_requests,
+            parked_max=settings.stateless.max_parked,
+            listing=Listing(
+                pages_max=settings.stateless.tools_pages,
+                fresh_seconds=settings.stateless.tools_fresh,
+                patience_seconds=settings.stateless.tools_timeout,
+                unread_seconds=settings.stateless.tools_retry,
+            ),
         ),
-        SupervisorSettings(settings.starts, _restarts(settings.restarts)),
+        SupervisorSettings(settings.starts, _restarts(settings.restarts), _room(settings.limits)),
     )
+
+
+def _room(limits: Limits) -> RoomSettings:
+    return RoomSettings(limits.children, limits.open_files_percent, limits.memory)
 
 
 def _restarts(settings: Restarts) -> RestartPolicy:
@@ -113,7 +129,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
     settings = config.viaduct
     return UpstreamSettings(
         name,
-        Command(server.argv, server.env, server.cwd),
+        Command(server.argv, server.env, server.cwd, _allowance(server.limits)),
         server.isolation,
         Deadlines(
             start=server.start_timeout,
@@ -159,6 +175,10 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
         warm_seconds=server.warm_age,
         on_exit=server.on_exit,
     )
+
+
+def _allowance(limits: ServerLimits) -> Allowance:
+    return Allowance(limits.memory, limits.processes, limits.cpu_time, limits.open_files)
 
 
 def _metrics(gateway: Gateway, tally: Tally, who: Literal["token", "open", "off"]) -> Metrics | None:

@@ -24,6 +24,7 @@ from app.protocol.methods import error_code
 from app.protocol.revisions import MODERN
 from app.protocol.stateless import SERVER_INFO_KEY, Envelope, with_envelope
 from app.telemetry.logs import printable
+from app.upstreams.protections import protections
 
 PAGES_MAX = 100
 
@@ -54,6 +55,8 @@ class Report:
     exit_code: int | None = None
     signal: int | None = None
     """Of the process, where it ended by itself."""
+    protections: list[str] = field(default_factory=list)
+    """What protects this machine from it, and what does not."""
 
 
 def check(config: Config, *, as_json: bool) -> int:
@@ -81,7 +84,7 @@ async def _check_all(settings: GatewaySettings) -> list[Report]:
 
 
 async def _check(upstream: UpstreamSettings, version: str, supervisor: Supervisor) -> Report:
-    report, asker = Report(upstream.name), _Asker()
+    report, asker = Report(upstream.name, protections=list(map(str, protections(upstream.command)))), _Asker()
     began = time.monotonic()
     eras = Eras(upstream.era)
     child = CommonChild(upstream, supervisor, version, eras, modern_client=False, on_lost=asker.on_lost)
@@ -218,13 +221,15 @@ def _object(said: Raw | None) -> dict[str, object]:
 
 
 def _text(report: Report) -> str:
+    guarded = f"\n      protections: {', '.join(report.protections)}"
     if not report.ok:
         tail = "".join(f"\n      {text}" for text in report.stderr)
-        return f"FAILED  {report.server}  {printable(report.error)}{tail}"
+        return f"FAILED  {report.server}  {printable(report.error)}{tail}{guarded}"
     offers = ", ".join(f"{len(names)} {kind}" for kind, names in report.offers.items()) or "nothing"
     names = "".join(
         f"\n      {kind}: {', '.join(map(printable, names))}" for kind, names in report.offers.items() if names
     )
     revision = printable(report.version)
     cut = "".join(f"\n      there are more {kind}; after {PAGES_MAX} pages no more were read" for kind in report.cut)
-    return f"ok      {report.server}  {report.seconds:.2f} s, revision {revision}, offers {offers}{names}{cut}"
+    said = f"{report.seconds:.2f} s, revision {revision}, offers {offers}{names}{cut}"
+    return f"ok      {report.server}  {said}{guarded}"

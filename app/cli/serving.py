@@ -10,7 +10,7 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import uvicorn
 
@@ -21,8 +21,10 @@ from app.config import Config
 from app.config.listening import Listen
 from app.config.tree import Viaduct as Settings
 from app.edge.app import Viaduct
-from app.edge.wire import WireLimits, protocol
+from app.edge.wire import Files, WireLimits, protocol
 from app.telemetry.tally import Tally
+from app.upstreams.guardian import Guardian
+from app.upstreams.machine import raise_open_files
 from app.upstreams.reaper import Reaper, adopt_orphans
 
 log = logging.getLogger("viaduct")
@@ -39,6 +41,7 @@ def serve_until_stopped(config: Config, banner: Banner, *, exit_with_parent: boo
     Raises:
         ConfigError: the address cannot be listened on.
     """
+    raise_open_files()
     with listener(config.listen) as taken:
         settings = _uvicorn(config)
         with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
@@ -50,12 +53,12 @@ async def _serve(
 ) -> int:
     app = create_app(config)
     settings.app = app
-    settings.http = _http(config, app.tally)
+    settings.http = _http(config, app.tally, app.gateway.supervisor.room.files)
     server = _Server(settings, app, config.viaduct)
     server.on_listening = lambda: streams.show(banner(Listen(*taken.getsockname()[:2])))
     server.exit_with_parent = exit_with_parent
     try:
-        with _adopting_orphans():
+        async with _leaving_nobody():
             await server.serve(sockets=[taken])
     except SystemExit:
         # uvicorn's way to say that the application's start failed; it has logged why.
@@ -63,16 +66,19 @@ async def _serve(
     return 0
 
 
-@contextlib.contextmanager
-def _adopting_orphans() -> Iterator[None]:
-    """This process is ours alone, so what our children leave behind may become ours too, and none stays a zombie."""
-    reaper = Reaper()
+@contextlib.asynccontextmanager
+async def _leaving_nobody() -> AsyncIterator[None]:
+    """This process is ours alone, so what our children leave behind may become ours too; and if we are killed, somebody
+    is there who is not."""
+    reaper, guardian = Reaper(), Guardian()
     if adopt_orphans():
         reaper.start(asyncio.get_running_loop())
+    guardian.start()
     try:
         yield
     finally:
         reaper.stop()
+        await guardian.end()
 
 
 class _Server(uvicorn.Server):
@@ -156,7 +162,7 @@ def _uvicorn(config: Config) -> uvicorn.Config:
     )
 
 
-def _http(config: Config, tally: Tally) -> type[asyncio.Protocol]:
+def _http(config: Config, tally: Tally, files: Files | None = None) -> type[asyncio.Protocol]:
     limits = config.viaduct.limits
     taken = WireLimits(
         header_bytes=limits.header_bytes,
@@ -172,4 +178,4 @@ def _http(config: Config, tally: Tally) -> type[asyncio.Protocol]:
         max_pipelined=limits.pipelined,
         max_connections=limits.connections,
     )
-    return protocol(taken, tally)
+    return protocol(taken, tally, files)

@@ -15,6 +15,8 @@ Seconds = Annotated[float, Field(gt=0, le=_YEAR)]
 Budget = Annotated[float, Field(ge=0, le=_YEAR)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
+Memory = Annotated[int, Field(ge=1 << 20, le=1 << 50)]
+PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
@@ -95,6 +97,17 @@ class _Block(BaseModel):
     )
 
 
+class ServerLimits(_Block):
+    """What the kernel lets each process of a server have."""
+
+    memory: Memory | None = None
+    """Bytes that it writes to and shares with nobody."""
+    processes: Count | None = None
+    """Of all processes of its user."""
+    cpu_time: Count | None = None
+    open_files: Annotated[int, Field(ge=8, le=1_000_000)] | None = None
+
+
 class Server(_Block):
     """How one stdio server is started and how patient we are with it."""
 
@@ -121,6 +134,7 @@ class Server(_Block):
     cache_ttl: Budget = 0
     cache_scope: Literal["private", "public"] = "private"
     """What stateless clients are told of results that a server of the handshake says nothing about."""
+    limits: ServerLimits = ServerLimits()
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -142,6 +156,12 @@ class Sessions(_Block):
     idle_timeout: Seconds = 1800
     max: Count = 1000
     max_per_principal: Count = 100
+    rate: PerSecond = 200
+    """How many are opened in a second,"""
+    burst: Count = 2000
+    """after so many at once."""
+    rate_per_principal: PerSecond = 50
+    burst_per_principal: Count = 500
     without_id: Literal["implicit", "reject"] = "implicit"
     confirm_timeout: Seconds = 120
     """A session whose id no later request carried for so long ends."""
@@ -159,6 +179,12 @@ class Stateless(_Block):
     max_children: Count = 16
     max_capability_sets: Count = 8
     max_requests: Count = 1000
+    max_parked: Count = 100
+    tools_pages: Count = 100
+    """How much is read of a list of tools, by which the headers of calls are judged."""
+    tools_fresh: Budget = 1
+    tools_timeout: Seconds = 5
+    tools_retry: Seconds = 60
 
 
 class Streams(_Block):
@@ -193,6 +219,12 @@ class Limits(_Block):
     queue_bytes: Bytes = 8_388_608
     queue_count: Count = 256
     connections: Count = 2000
+    children: Count = 1000
+    """Of all servers, starting and stopping ones included."""
+    open_files_percent: Annotated[int, Field(ge=1, le=100)] = 80
+    """Of the descriptors that the gateway may have: beyond that, nothing new is begun."""
+    memory: Memory | None = None
+    """Of the gateway: beyond that, nothing new is begun."""
     in_flight: Count = 1000
     bad_lines: Count = 100
     long_lines: Annotated[int, Field(ge=0, le=1_000_000)] = 3

@@ -101,6 +101,13 @@ class Leases:
         """No later than this, `expire` has something to do."""
         return min((self._expires_at(child) for child in self._children.values()), default=FOREVER)
 
+    def would_start(self, need: Need) -> bool:
+        """Whether who asked now would get a child that is still to be started."""
+        if self._waiting and need is not Need.LISTENING:
+            return False
+        has_room = len(self._children) < self._children_max
+        return has_room and not any(child.fits(need) for child in self._children.values())
+
     def request(self, ticket: Ticket, need: Need) -> Grant | Wait:
         """Whoever comes later waits behind those who wait, for a child in shared use would else never be free."""
         if need is Need.LISTENING or not self._waiting:

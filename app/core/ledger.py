@@ -32,7 +32,7 @@ class Ask(Struct):
 
 
 def too_many() -> Overloaded:
-    return Overloaded("too many calls in flight in this session", reason="calls_in_flight", retry_after=1.0)
+    return Overloaded("too many calls in flight in this session", reason="limits.inFlight", retry_after=1.0)
 
 
 def too_many_questions() -> Overloaded:

@@ -1,5 +1,7 @@
 """Faults as HTTP answers: the only place that knows which status a fault has."""
 
+from math import ceil
+
 from app.edge.asgi import JSON, Headers
 from app.protocol import faults
 from app.protocol.errors import fault_reason
@@ -28,7 +30,17 @@ _ANSWERED = {
     faults.UnsupportedRevision.code: 400,
 }
 STATE_UNKNOWN = "state_unknown"
-_TOO_MANY = frozenset({"sessions.maxPerPrincipal", "calls_in_flight", "streams"})
+_TOO_MANY = frozenset(
+    {
+        "sessions.maxPerPrincipal",
+        "sessions.ratePerPrincipal",
+        "limits.inFlight",
+        "stateless.maxRequests",
+        "stateless.maxParked",
+        "streams.maxPerSession",
+    }
+)
+"""What somebody has too many of alone: 429. Where it is all together, it is 503."""
 
 
 class Refusal(Exception):
@@ -52,7 +64,7 @@ def refused(wrong: GatewayFault | Refusal) -> tuple[int, Headers, bytes]:
     status = 429 if wrong.reason in _TOO_MANY else _STATUS.get(type(wrong), 400)
     headers: Headers = [JSON]
     if wrong.retry_after is not None:
-        headers.append((b"retry-after", b"%d" % max(1, round(wrong.retry_after))))
+        headers.append((b"retry-after", b"%d" % max(1, ceil(wrong.retry_after))))
     return status, headers, encode(failure(wrong.answers, wrong))
 
 

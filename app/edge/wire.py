@@ -35,6 +35,7 @@ from app.edge.wire_refusals import (
     TOO_LARGE,
     TOO_SLOW,
     Answer,
+    Files,
     WireLimits,
     answer_to,
     body_cut,
@@ -50,10 +51,9 @@ from app.edge.wire_refusals import (
     url_too_long,
 )
 from app.edge.wire_turns import disconnect
-from app.protocol.faults import Overloaded
 from app.telemetry.tally import Tally, count
 
-__all__ = ["BODY_FAULT", "TOO_LARGE", "TOO_SLOW", "WireLimits", "protocol"]
+__all__ = ["BODY_FAULT", "TOO_LARGE", "TOO_SLOW", "Files", "WireLimits", "protocol"]
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +62,9 @@ _LEAVING_MAX = 64
 """Connections over the cap that are told so at the same time; further ones are closed without a word."""
 
 
-def protocol(limits: WireLimits, tally: Tally) -> type[HttpToolsProtocol]:
+def protocol(limits: WireLimits, tally: Tally, files: Files | None = None) -> type[HttpToolsProtocol]:
     """For `uvicorn.Config(http=...)`; counted is what is refused here, and no application hears of."""
-    return type("BoundWire", (_Wire,), {"limits": limits, "tally": tally, "leaving": set()})
+    return type("BoundWire", (_Wire,), {"limits": limits, "tally": tally, "files": files, "leaving": set()})
 
 
 class _Stage(Enum):
@@ -80,6 +80,7 @@ _IDLE, _HEAD, _BODY, _DEAF = _Stage
 class _Wire(Recall):
     leaving: ClassVar[set[HttpToolsProtocol]]
     tally: ClassVar[Tally]
+    files: ClassVar[Files | None]
 
     _stage = _IDLE
     _chunk = 0
@@ -107,8 +108,9 @@ class _Wire(Recall):
         super().connection_made(transport)
         self._line = Line(self, transport, self.flow, self.loop, self.limits)
         self.transport = self._line  # type: ignore[assignment]  # as much of a transport as uvicorn uses
-        if len(self.connections) > self.limits.max_connections:
-            self._turn_away()
+        wrong = crowded(self.connections, self.limits, self.files)
+        if wrong is not None:
+            self._turn_away(wrong)
         else:
             self._line.due(self.limits.header_seconds)
 
@@ -254,16 +256,16 @@ class _Wire(Recall):
 
     # Refusing.
 
-    def _turn_away(self) -> None:
+    def _turn_away(self, answer: Answer) -> None:
         """Not counted as open, so that the refused cannot keep others out."""
         self._stage = _DEAF
         self.connections.discard(self)
-        count(self.tally.refusals, Overloaded.reason)
+        count(self.tally.refusals, answer.reason)
         if len(self.leaving) >= _LEAVING_MAX:
             self._line.abort()
             return
         self.leaving.add(self)
-        self._line.part(rendered(crowded()))
+        self._line.part(rendered(answer))
 
     def _check_progress(self) -> None:
         """Of a message that the input at hand did not complete."""

@@ -4,9 +4,10 @@ Two readers of one request must never disagree on where it ends, whom it is for 
 second reading is refused here (RFC 9112, section 11.2: "Request Smuggling"), in the words of every other refusal.
 """
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from app.edge.asgi import Headers
 from app.edge.refusals import Refusal, internal_error, reason_of, refused
@@ -66,6 +67,16 @@ class WireLimits:
     """Requests that may wait for the answer before them."""
 
 
+class Files(Protocol):
+    """The open file descriptors."""
+
+    def add(self) -> None:
+        """There is one more."""
+
+    def are_nearly_all(self) -> bool:
+        """Whether there is hardly one left to say that there is none."""
+
+
 def check_head(
     url: bytes, headers: list[tuple[bytes, bytes]], version: str, limits: WireLimits, *, is_ascii: bool
 ) -> dict[bytes, bytes]:
@@ -121,7 +132,8 @@ def url_too_long(limits: WireLimits) -> Refusal:
 
 
 def too_many_waiting(limits: WireLimits) -> Refusal:
-    return Refusal(429, "pipelined", f"at most {limits.max_pipelined} requests may wait; read the answers first")
+    message = f"at most {limits.max_pipelined} requests may wait; read the answers first"
+    return Refusal(429, "limits.pipelined", message, [(b"retry-after", b"1")])
 
 
 def answer_to(wrong: Refusal | GatewayFault) -> Answer:
@@ -142,8 +154,17 @@ def body_cut(fault: str, limits: WireLimits) -> Answer:
     return answer_to(Refusal(408, fault, "the body did not arrive in time"))
 
 
-def crowded() -> Answer:
-    return answer_to(Overloaded("too many connections are open; try again later", retry_after=5.0))
+def crowded(connections: Sized, limits: WireLimits, files: Files | None) -> Answer | None:
+    """Why there is no room for the newest connection; None where there is."""
+    if files is not None:
+        files.add()
+    if len(connections) > limits.max_connections:
+        wrong = Overloaded("too many connections are open", reason="limits.connections", retry_after=5.0)
+    elif files is not None and files.are_nearly_all():
+        wrong = Overloaded("too many files are open", reason="limits.openFilesPercent", retry_after=5.0)
+    else:
+        return None
+    return answer_to(wrong)
 
 
 def internal() -> Answer:

@@ -6,6 +6,7 @@ from types import MethodType
 from weakref import WeakMethod
 
 from app.core.deadlines import FOREVER
+from app.gateway.patient import PatientTimer
 
 _AGAIN_SECONDS = 1.0
 
@@ -24,7 +25,7 @@ class Alarm:
         self._ring = WeakMethod(ring) if isinstance(ring, MethodType) else lambda: ring
         self._loop = asyncio.get_running_loop()
         self.now: Callable[[], float] = self._loop.time
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: PatientTimer | None = None
         self._at = FOREVER
 
     def by(self, due: float) -> None:
@@ -33,7 +34,7 @@ class Alarm:
             if self._timer is not None:
                 self._timer.cancel()
             self._at = due
-            self._timer = self._loop.call_at(due, self._rung)
+            self._timer = PatientTimer(self._loop, due, self._rung)
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -20,6 +20,7 @@ from app.core.relay import Relay
 from app.core.sharing import Sharing
 from app.gateway.inorder import InOrder
 from app.gateway.link import Link
+from app.gateway.patient import PatientTimer
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.protocol import discovery, methods
@@ -83,7 +84,7 @@ class CommonChild:
         self._names = count(1)
         self._tried: set[Era] = set()
         self._probe: int | None = None
-        self._probe_timer: asyncio.TimerHandle | None = None
+        self._probe_timer: PatientTimer | None = None
         self._is_over = False
         self._start(eras.first_for(modern_client=modern_client))
 
@@ -190,8 +191,8 @@ class CommonChild:
         self._perform(self.machine.greet())
 
     def _arm_probe(self) -> None:
-        patience = self._upstream.deadlines.probe
-        self._probe_timer = asyncio.get_running_loop().call_later(patience, self._probe_overdue)
+        loop = asyncio.get_running_loop()
+        self._probe_timer = PatientTimer(loop, loop.time() + self._upstream.deadlines.probe, self._probe_overdue)
 
     def _may_try(self, era: Era) -> bool:
         return era not in self._tried and self._eras.may_try_other()

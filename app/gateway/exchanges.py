@@ -1,8 +1,8 @@
 """All requests of stateless clients: where each begins, and where a retry finds the call that was parked for it."""
 
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
+from time import monotonic
 
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, Encoder
@@ -16,6 +16,7 @@ from app.gateway.pool import Pool
 from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet
 from app.protocol import stateless
+from app.protocol.faults import Overloaded
 from app.protocol.jsonrpc import Request
 from app.protocol.stateless import Admitted
 
@@ -25,7 +26,7 @@ _NOT_SALIENT = ("_meta", "inputResponses", "requestState")
 
 
 class Exchanges:
-    """`pool_of` gives the children of a server by its name; `admit` refuses what is for a server that has failed."""
+    """`pool_of` gives the children of a server by its name; `admit` refuses what is not to be begun."""
 
     def __init__(self, pool_of: Callable[[str], Pool], admit: Callable[[UpstreamSettings], None]) -> None:
         self.on_quiet: Callable[[], object] | None = None
@@ -68,7 +69,7 @@ class Exchanges:
 
         Raises:
             BadParams, HeaderMismatch: it retries what is not to be retried so; another retry may do better.
-            Overloaded: too many of this principal.
+            Overloaded: too many of this principal, or of all.
             Unavailable: the server has failed.
         """
         _answers, state = stateless.answers(request)
@@ -85,6 +86,7 @@ class Exchanges:
         is_foreign = state is not None and sealed is None
         asked = Asked(owner, upstream, request, headers, is_foreign)
         pool = self._pool_of(upstream.name)
+        self._check_parked(owner, upstream.name, pool.settings.parked_max)
         if self._alarm is None:
             self._alarm = Alarm(self._tick)
         live = LiveExchange(asked, self._alarm.now, self._seal, self._alarm.by, self._ended)
@@ -119,7 +121,7 @@ class Exchanges:
         Raises:
             BadParams: it is too late, or another retry was earlier.
         """
-        if sealed.expires_at < time.time():
+        if sealed.expires_at < monotonic():
             raise state_unknown(server)
         if sealed.round == 0:
             return None
@@ -128,13 +130,26 @@ class Exchanges:
             raise state_unknown(server)
         return parked
 
+    def _check_parked(self, owner: str, server: str, parked_max: int) -> None:
+        """Who leaves questions unanswered asks nothing new, as long as there are so many.
+
+        Raises:
+            Overloaded: so it is.
+        """
+        if len(self._parked) < parked_max:
+            return
+        asked = (live.asked for live in self.parked)
+        if sum(other.owner == owner and other.upstream.name == server for other in asked) >= parked_max:
+            sentence = "too many calls of this principal wait for answers to questions"
+            raise Overloaded(sentence, reason="stateless.maxParked", retry_after=1.0)
+
     def _seal(self, live: LiveExchange, round_: int) -> str:
         asked = live.asked
         if live.ident is None:
             live.ident = secrets.token_urlsafe(16)
         if round_:
             self._parked[live.ident] = live, round_
-        expires_at = time.time() + asked.upstream.deadlines.park
+        expires_at = monotonic() + asked.upstream.deadlines.park
         bound_to = _bound_to(asked.owner, asked.upstream.name, asked.request)
         return self._sealer.seal(Sealed(live.ident, round_, expires_at), bound_to)
 

@@ -14,6 +14,7 @@ from app.gateway.census import taken
 from app.gateway.common import CommonChild
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
+from app.gateway.gate import Gate
 from app.gateway.lasting import LastingSeat, Place
 from app.gateway.live import LiveSession, Transport
 from app.gateway.opening import Opening
@@ -25,7 +26,7 @@ from app.gateway.stream import Outlet
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
-from app.protocol.faults import Overloaded, ShuttingDown, Unavailable, UnknownSession
+from app.protocol.faults import ShuttingDown, Unavailable, UnknownSession
 from app.protocol.jsonrpc import Notification, Request
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.stores.port import Saved, Store
@@ -42,7 +43,8 @@ class Gateway:
     def __init__(self, settings: GatewaySettings, store: Store | None = None) -> None:
         self.settings = settings
         self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
-        self.exchanges = Exchanges(self._pool_of, self._admit_exchange)
+        self._gate = Gate(settings.sessions, lambda: self.supervisor, lambda name: name in self._shared)
+        self.exchanges = Exchanges(self._pool_of, self._gate.admit_exchange)
         self.is_draining = False
         self._store = store
         self._opening = Opening(settings.sessions, store, self._ended)
@@ -67,6 +69,7 @@ class Gateway:
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
         self._arm_sweep()
+        self.supervisor.tell_protections(self.upstreams.values())
         if self._store is not None:
             self._store.start()
         self.supervisor.keep_warm(self.upstreams.values())
@@ -154,8 +157,7 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
-        self._admit(owner)
-        self.supervisor.admit(upstream)
+        self._admit(upstream, owner)
         return self._seated(upstream, owner, transport, None)[0]
 
     def begin(self, upstream: UpstreamSettings, owner: str, initialize: Request) -> LiveSession:
@@ -167,8 +169,7 @@ class Gateway:
         wish = Wish(owner, upstream.name, bytes(initialize.params or b""))
         seat = None if self.is_draining else self._foundlings.take(wish)
         if seat is None:
-            self._admit(owner)
-            self.supervisor.admit(upstream)
+            self._admit(upstream, owner)
         live, seat = self._seated(upstream, owner, "streamable", seat)
         begun = self._begun[live.ident] = Begun(wish, live, seat)
         live.on_forsaken = partial(self._foundlings.leave, wish, begun)
@@ -230,12 +231,11 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: it sleeps on.
         """
-        self._admit(owner)
-        self.supervisor.admit(upstream)
+        self._admit(upstream, owner, is_new=False)
         await self._sleepers.wake(ident, partial(self._take_up, ident, upstream, owner))
 
     def _take_up(self, ident: str, upstream: UpstreamSettings, owner: str, store: Store, saved: Saved) -> None:
-        self._admit(owner)
+        self._admit(upstream, owner, is_new=False)
         mint = self._mint(upstream)
         live = self._opening.again(ident, upstream, owner, mint, store, saved)
         self._sessions[ident] = live
@@ -260,8 +260,7 @@ class Gateway:
         known = self._implicit.get((owner, upstream.name))
         if known is not None:
             return known
-        self._admit(owner)
-        self.supervisor.admit(upstream)
+        self._admit(upstream, owner)
         live, _ = self._seated(upstream, owner, "streamable", None, is_implicit=True)
         live.is_confirmed = True
         self._implicit[owner, upstream.name] = live
@@ -271,17 +270,10 @@ class Gateway:
         live.tell(Notification(methods.INITIALIZED))
         return live
 
-    def _admit(self, owner: str) -> None:
-        limits = self.settings.sessions
+    def _admit(self, upstream: UpstreamSettings, owner: str, *, is_new: bool = True) -> None:
         if self.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-        if len(self._sessions) >= limits.count_max:
-            raise Overloaded("too many sessions", reason="sessions.max", retry_after=5.0)
-        if self._owned.get(owner, 0) >= limits.per_principal_max:
-            raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
-
-    def _admit_exchange(self, upstream: UpstreamSettings) -> None:
-        self.supervisor.admit(upstream)
+        self._gate.admit(upstream, owner, len(self._sessions), self._owned.get(owner, 0), is_new=is_new)
 
     def _take_place(self, upstream: UpstreamSettings, mint: Iterator[int], seat: LastingSeat, *, again: bool) -> Place:
         """At a fresh child; `again` where it is in place of one that died."""
@@ -353,12 +345,14 @@ class Gateway:
         limits, now = self.settings.sessions, asyncio.get_running_loop().time()
         self._sleepers.expire(time.time() - limits.idle_seconds)
         for live in list(self._sessions.values()):
+            if live.is_live:
+                live.used_at = now
             live.remember_use()
             if not live.is_confirmed and live.is_busy:
                 live.opened_at = now  # Its server is still starting, or waits for its turn to.
             elif not live.is_confirmed and now - live.opened_at > limits.confirm_seconds:
                 live.close("unconfirmed")
-            elif now - live.used_at > limits.idle_seconds and not live.is_live:
+            elif now - live.used_at > limits.idle_seconds:
                 live.close("idle")
         self._arm_sweep()
 

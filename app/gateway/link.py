@@ -9,6 +9,7 @@ from app.core.anteroom import Anteroom
 from app.core.conversation import Conversation
 from app.core.deadlines import FOREVER
 from app.core.ledger import no_room
+from app.gateway.patient import PatientTimer
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.protocol.faults import ClientFault, Exited, GatewayFault, Overloaded, SpokeNonsense, Unavailable
@@ -51,10 +52,10 @@ class Link:
         self._is_ready = False
         self._is_over = False
         self._opened_at = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: PatientTimer | None = None
         self._dropped_count = 0
         self._dropped_at = -_TELL_SECONDS
-        self._start_timer: asyncio.TimerHandle | None = None
+        self._start_timer: PatientTimer | None = None
         self._unsent: set[int] = set()
         """Requests that came when the child had ended already, which nobody had heard of yet."""
 
@@ -255,7 +256,7 @@ class Link:
             await self._stop(child)
             return
         self._child = child
-        self._start_timer = self._loop.call_later(upstream.deadlines.start, self._overdue)
+        self._start_timer = PatientTimer(self._loop, self._loop.time() + upstream.deadlines.start, self._overdue)
         if self.on_start is not None:
             self.on_start()
         for _, message in self._anteroom.empty():
@@ -287,7 +288,7 @@ class Link:
     def _arm(self) -> None:
         self._disarm()
         if self._conversation.due < FOREVER:
-            self._timer = self._loop.call_at(self._conversation.due, self._tick)
+            self._timer = PatientTimer(self._loop, self._conversation.due, self._tick)
 
     def _disarm(self) -> None:
         if self._timer is not None:

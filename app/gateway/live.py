@@ -17,6 +17,7 @@ from app.core.session import Session
 from app.gateway.clocked import Clocked
 from app.gateway.journal import Journal, Owed
 from app.gateway.left_over import left_over
+from app.gateway.patient import PatientTimer
 from app.gateway.seat import NOWHERE, Seat
 from app.gateway.settings import SessionSettings
 from app.gateway.stream import Outlet, Stream
@@ -79,7 +80,7 @@ class LiveSession:
         self._listeners: dict[StreamId, Stream] = {}
         self._names = numbers(first_stream)
         self._sole: StreamId = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: PatientTimer | None = None
         self._timer_at = FOREVER
         self.used_at = self.opened_at = self._remembered_at = self._loop.time()
 
@@ -312,7 +313,7 @@ class LiveSession:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = self._core.due
-        self._timer = self._loop.call_at(self._timer_at, self._tick) if self._timer_at < FOREVER else None
+        self._timer = PatientTimer(self._loop, self._timer_at, self._tick) if self._timer_at < FOREVER else None
 
     def _tick(self) -> None:
         """Nobody waits for a timer: a bug here must not leave a session whose calls never end."""
@@ -374,7 +375,7 @@ class LiveSession:
         """A stream that nobody reads any more makes room for a new one, the oldest first."""
         attached = [ident for ident, stream in self._streams.items() if stream.is_attached]
         if len(attached) >= self._settings.streams_max:
-            raise Overloaded("too many streams open in this session", reason="streams", retry_after=1.0)
+            raise Overloaded("too many streams open in this session", reason="streams.maxPerSession", retry_after=1.0)
         detached = [ident for ident, stream in self._listeners.items() if not stream.is_attached]
         for ident in detached[: len(self._listeners) - self._settings.streams_max + 1]:
             del self._listeners[ident]

@@ -47,7 +47,7 @@ class Pool:
         self._owned: dict[str, int] = {}
         self._fallen: dict[str, int] = {}
         """By principal, the children that were lost and have no successor yet."""
-        self.shared_schemas = Schemas()
+        self.shared_schemas = Schemas(settings.listing)
         self._listening: set[LiveExchange] = set()
         """To the one child that all share."""
 
@@ -55,7 +55,7 @@ class Pool:
         """A child for the exchange, now or later; it is told which by `granted`.
 
         Raises:
-            Overloaded: too many requests of one principal; nothing has happened.
+            Overloaded: too many requests of one principal, or no room for the child; nothing has happened.
         """
         if self._shared is not None:
             live.schemas = self.shared_schemas
@@ -74,11 +74,17 @@ class Pool:
         asked = live.asked
         owned = self._owned.get(asked.owner, 0)
         if owned >= self.settings.requests_max:
-            raise Overloaded("too many requests of this principal", reason="calls_in_flight", retry_after=1.0)
-        told = b"" if as_modern else asked.request.meta.told
-        group = self._groups.get((asked.owner, told)) or self._new_group(asked, told, as_modern=as_modern)
+            raise Overloaded("too many requests of this principal", reason="stateless.maxRequests", retry_after=1.0)
+        need = _need(asked, as_modern=as_modern)
+        key = asked.owner, b"" if as_modern else asked.request.meta.told
+        known_as = self._earlier(asked.owner) if as_modern and key not in self._groups else key
+        known = self._groups.get(known_as)
+        if known is None or known.would_start(need):
+            self._supervisor.admit_child(self.upstream)
+        self._groups.pop(known_as, None)
+        group = self._groups[key] = known or self._new_group(asked)
         self._owned[asked.owner] = owned + 1
-        group.lease(live, _need(asked, as_modern=as_modern), as_modern=as_modern)
+        group.lease(live, need, as_modern=as_modern)
 
     def close(self) -> None:
         for group in list(self._groups.values()):
@@ -88,19 +94,13 @@ class Pool:
     def _is_modern(self) -> bool:
         return self._eras.modern is True and self._eras.first_for(modern_client=True) == "modern"
 
-    def _new_group(self, asked: Asked, told: bytes, *, as_modern: bool) -> "_Group":
-        """Of the first group that turns out to be of stateless children, the principal's other requests are too."""
-        group = self._earlier(asked.owner) if as_modern else None
-        if group is None:
-            self._make_room(asked.owner)
-            group = _Group(self, asked.owner, asked.carried)
-        self._groups[asked.owner, told] = group
-        return group
+    def _new_group(self, asked: Asked) -> "_Group":
+        self._make_room(asked.owner)
+        return _Group(self, asked.owner, asked.carried)
 
-    def _earlier(self, owner: str) -> "_Group | None":
-        for key in [key for key in self._groups if key[0] == owner]:
-            return self._groups.pop(key)
-        return None
+    def _earlier(self, owner: str) -> tuple[str, bytes]:
+        """Of the first group that turns out to be of stateless children, the principal's other requests are too."""
+        return next((key for key in self._groups if key[0] == owner), (owner, b""))
 
     def forget(self, group: "_Group") -> None:
         """It has no children and no requests."""
@@ -111,7 +111,7 @@ class Pool:
         groups = [group for (other, _), group in self._groups.items() if other == owner]
         if len(groups) >= self.settings.groups_max and not any(group.give_up() for group in groups):
             sentence = "too many requests at once that declare other capabilities than one another"
-            raise Overloaded(sentence, reason="pool.capabilitySets", retry_after=1.0)
+            raise Overloaded(sentence, reason="stateless.maxCapabilitySets", retry_after=1.0)
 
     def fell(self, owner: str) -> None:
         """A child of that principal's was lost: the next one is in its place."""
@@ -171,7 +171,7 @@ class _Group:
     """The alike children of one principal."""
 
     def __init__(self, pool: Pool, owner: str, carried: Envelope) -> None:
-        self.schemas = Schemas()
+        self.schemas = Schemas(pool.settings.listing)
         self._pool = pool
         self._owner = owner
         self._carried = carried
@@ -190,6 +190,9 @@ class _Group:
         grant = self._leases.request(ticket, need)
         if not isinstance(grant, Wait):
             self._grant(grant)
+
+    def would_start(self, need: Need) -> bool:
+        return self._leases.would_start(need)
 
     def renew(self, ticket: Ticket, live: LiveExchange) -> None:
         self.release(ticket, is_clean=True)

@@ -9,6 +9,8 @@ from msgspec import Raw
 from app.core.deadlines import FOREVER
 from app.core.mirrors import Mirrors, check_call, mirrors
 from app.gateway.common import CommonChild
+from app.gateway.patient import PatientTimer
+from app.gateway.settings import Listing
 from app.protocol import discovery, methods, stateless
 from app.protocol.discovery import Filter
 from app.protocol.faults import GatewayFault, HeaderMismatch
@@ -18,12 +20,6 @@ from app.protocol.stateless import Admitted, Envelope
 
 log = logging.getLogger("viaduct.exchange")
 
-_PAGES_MAX = 100
-_FRESH_SECONDS = 1.0
-_PATIENCE_SECONDS = 5.0
-_UNREAD_SECONDS = 60.0
-"""When to look again, where a server did not say what its tools are."""
-
 Then = Callable[[Admitted | GatewayFault], None]
 """Told the call as it was judged, or why it is refused."""
 
@@ -31,7 +27,8 @@ Then = Callable[[Admitted | GatewayFault], None]
 class Schemas:
     """Of one server, as one kind of client sees it. Read when the first call needs it, and by one reader at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Listing) -> None:
+        self._settings = settings
         self._known: dict[str, Mirrors] | None = None
         self._read_at = 0.0
         self._until = FOREVER
@@ -56,7 +53,7 @@ class Schemas:
         """Judge a call of a tool; a mismatch is told only after a look at what the server says now."""
         if self._known is not None and self._loop.time() < self._until:
             judged = self._judge(call, headers)
-            is_old = self._loop.time() - self._read_at > _FRESH_SECONDS
+            is_old = self._loop.time() - self._read_at > self._settings.fresh_seconds
             if not (isinstance(judged, GatewayFault) and is_old):
                 then(judged)
                 return
@@ -83,7 +80,7 @@ class Schemas:
         if child.is_modern and (self._watch is None or self._watch.is_over):
             self._watch = _Watch(child, self._unwatched)
             self._watch.begin()
-        self._reader = _Reader(child, self._have_read, self._unread)
+        self._reader = _Reader(child, self._settings, self._have_read, self._unread)
         self._reader.begin()
 
     def _unwatched(self) -> None:
@@ -93,7 +90,7 @@ class Schemas:
     def _have_read(self, known: dict[str, Mirrors], *, is_whole: bool) -> None:
         self._reader = None
         self._known, self._read_at = known, self._loop.time()
-        self._until = FOREVER if is_whole else self._read_at + _UNREAD_SECONDS
+        self._until = FOREVER if is_whole else self._read_at + self._settings.unread_seconds
         waiting, self._waiting = self._waiting, []
         for _child, go_on in waiting:
             go_on()
@@ -111,8 +108,11 @@ class Schemas:
 class _Reader:
     """Reads `tools/list`, all pages. What cannot be read describes no tool, and then nothing is checked."""
 
-    def __init__(self, child: CommonChild, done: Callable[..., None], gone: Callable[[], None]) -> None:
+    def __init__(
+        self, child: CommonChild, settings: Listing, done: Callable[..., None], gone: Callable[[], None]
+    ) -> None:
         self._child = child
+        self._settings = settings
         self._done = done
         self._gone = gone
         self._party = 0
@@ -122,7 +122,8 @@ class _Reader:
 
     def begin(self) -> None:
         self._party = self._child.join(self)
-        self._timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._overdue)
+        loop = asyncio.get_running_loop()
+        self._timer = PatientTimer(loop, loop.time() + self._settings.patience_seconds, self._overdue)
         self._ask(None)
 
     def ready(self) -> None:
@@ -135,7 +136,7 @@ class _Reader:
             return
         self._found |= mirrors(message.result)
         cursor = methods.next_cursor(message.result)
-        if cursor is None or cursor in self._cursors or len(self._cursors) >= _PAGES_MAX:
+        if cursor is None or cursor in self._cursors or len(self._cursors) >= self._settings.pages_max:
             self._end(is_whole=True)
         else:
             self._cursors.add(cursor)

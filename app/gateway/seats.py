@@ -15,6 +15,7 @@ from app.core.translation import Translation
 from app.gateway.common import WRONG_ERA, CommonChild
 from app.gateway.inorder import InOrder
 from app.gateway.link import Link
+from app.gateway.patient import PatientTimer
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.protocol import discovery, methods
@@ -224,7 +225,7 @@ class _Talk:
         self._on_plain = on_plain
         self._found = translation.found
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: PatientTimer | None = None
         self._in_order = InOrder(self._do)
         self._is_over = False
 
@@ -258,7 +259,7 @@ class _Talk:
         if self._translation.is_plain:
             self._on_plain()
         elif self._translation.due < FOREVER:
-            self._timer = self._loop.call_at(self._translation.due, self._tick)
+            self._timer = PatientTimer(self._loop, self._translation.due, self._tick)
 
     def _do(self, outcome: Outcome) -> None:
         if isinstance(outcome, ToChild):

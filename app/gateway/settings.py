@@ -6,6 +6,7 @@ from typing import Literal
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
+from app.core.rates import Rate
 from app.core.restarts import RestartPolicy
 from app.telemetry.tally import ServerTally
 from app.upstreams.child import ChildLimits
@@ -58,11 +59,27 @@ class SessionSettings:
     """A session whose id no later request carried ends after this."""
     count_max: int = 1000
     per_principal_max: int = 100
+    rate: Rate = field(default_factory=lambda: Rate(200.0, 2000))
+    """How fast sessions are opened,"""
+    rate_per_principal: Rate = field(default_factory=lambda: Rate(50.0, 500))
+    """and those of one principal."""
     streams_max: int = 16
     log_bytes: int = 1 << 20
     log_count: int = 1024
     queue_bytes: int = 8 << 20
     """What may wait to be committed for one stream of a session that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How a server's tools are read, by which the headers of calls are judged."""
+
+    pages_max: int = 100
+    fresh_seconds: float = 1.0
+    """What was read so lately is not read again for the sake of a mismatch."""
+    patience_seconds: float = 5.0
+    unread_seconds: float = 60.0
+    """When to look again, where a server did not say what its tools are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +92,22 @@ class PoolSettings:
     groups_max: int = 8
     """and so many such sets."""
     requests_max: int = 1000
-    """Requests in flight and calls parked, of one principal at one server."""
+    """Requests in flight and calls parked, of one principal at one server;"""
+    parked_max: int = 100
+    """and so many calls parked."""
+    listing: Listing = field(default_factory=Listing)
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSettings:
+    """Of all servers together; beyond this, nothing new is begun."""
+
+    children_max: int = 1000
+    """Starting and stopping ones included."""
+    files_percent: int = 80
+    """Of the file descriptors that the gateway may have."""
+    memory_bytes: int | None = None
+    """What the gateway may have in RAM; None is most of what the machine lets it have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +116,7 @@ class SupervisorSettings:
 
     starts_max: int = 4
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
+    room: RoomSettings = field(default_factory=RoomSettings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ import random
 from collections.abc import Callable, Iterable
 
 from app.core.supervision import ServerView
+from app.gateway.room import Room
 from app.gateway.settings import SupervisorSettings, UpstreamSettings
 from app.gateway.tasks import Tasks
 from app.gateway.turns import Turns
 from app.gateway.ward import Post, Ward
 from app.gateway.warm import Warm
+from app.upstreams import protections
 
 
 class Supervisor:
@@ -18,6 +20,7 @@ class Supervisor:
         self.settings = settings
         self.tasks = tasks
         self.chance = chance
+        self.room = Room(settings.room)
         self._turns = Turns(settings.starts_max)
         self._posts: dict[str, Post] = {}
         self._warm: list[Warm] = []
@@ -29,6 +32,15 @@ class Supervisor:
         """
         self._post(upstream).admit()
 
+    def admit_child(self, upstream: UpstreamSettings, *, is_there: bool = False) -> None:
+        """A child for somebody new; one that is there already, or kept warm, takes no further place.
+
+        Raises:
+            Overloaded: there is no room for one more.
+        """
+        store = self._post(upstream).store
+        self.room.admit(needs_place=not is_there and (store is None or store.is_empty))
+
     def ward(self, upstream: UpstreamSettings) -> Ward:
         """A child that somebody wants."""
         return Ward(self._post(upstream))
@@ -36,7 +48,7 @@ class Supervisor:
     def restarts(self, upstream: UpstreamSettings) -> None:
         """The next child of it is in place of one that died."""
         upstream.tally.child_restarts += 1
-        self._post(upstream).supervision.wanted_in_place()
+        self._post(upstream).wanted_in_place()
 
     def is_failed(self, upstream: UpstreamSettings) -> bool:
         return self._post(upstream).supervision.restarts.is_failed
@@ -44,6 +56,11 @@ class Supervisor:
     def views(self, upstreams: Iterable[UpstreamSettings]) -> list[ServerView]:
         """How each of these servers is now, and each child of it."""
         return [self._post(upstream).view() for upstream in upstreams]
+
+    def tell_protections(self, upstreams: Iterable[UpstreamSettings]) -> None:
+        """A line for each that says what protects us from its children."""
+        for upstream in upstreams:
+            protections.tell(upstream.name, upstream.command)
 
     def keep_warm(self, upstreams: Iterable[UpstreamSettings]) -> None:
         """From now on, as many children of each as it wants are there for whoever comes."""
@@ -60,6 +77,6 @@ class Supervisor:
     def _post(self, upstream: UpstreamSettings) -> Post:
         post = self._posts.get(upstream.name)
         if post is None:
-            post = Post(upstream, self.settings.restarts, self.tasks, self._turns, self.chance)
+            post = Post(upstream, self.settings.restarts, self.tasks, self._turns, self.room, self.chance)
             self._posts[upstream.name] = post
         return post

@@ -28,9 +28,19 @@ class Turns:
     """Who asks is served in the order of asking; who does so for later, after all others."""
 
     def __init__(self, count_max: int) -> None:
+        self._count_max = count_max
         self._free = count_max
         self._waiting: deque[Turn] = deque()
         self._patient: deque[Turn] = deque()
+
+    @property
+    def taken(self) -> int:
+        return self._count_max - self._free
+
+    @property
+    def is_full(self) -> bool:
+        """Whether who asked now would have to wait."""
+        return not self._free
 
     def ask(self, *, for_later: bool = False) -> Turn:
         turn = Turn(self)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from app.core.restarts import RestartPolicy
 from app.core.supervision import ChildNumber, Ending, ServerView, Supervision
+from app.gateway.room import Room
 from app.gateway.settings import UpstreamSettings
 from app.gateway.tasks import Tasks
 from app.gateway.turns import Turn, Turns
@@ -18,10 +19,15 @@ log = logging.getLogger("viaduct.supervisor")
 
 _START_SECONDS = 1.0
 """What a start is taken to last, before one was seen."""
+_AGAIN_SECONDS = 1.0
 
 
 class Store(Protocol):
     """What is kept warm of a server."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is there to be taken."""
 
     def take(self) -> "Ward | None": ...
 
@@ -37,16 +43,20 @@ class Post:
         policy: RestartPolicy,
         tasks: Tasks,
         turns: Turns,
+        room: Room,
         chance: Callable[[], float],
     ) -> None:
         self.upstream = upstream
         self.supervision = Supervision(upstream.name, policy, is_shared=upstream.isolation == "shared")
         self.tasks = tasks
         self.turns = turns
+        self.room = room
         self.chance = chance
         self.wards: dict[ChildNumber, Ward] = {}
         self.start_seconds = _START_SECONDS
         self.store: Store | None = None
+        self.replaces = False
+        """Whether the next child is in place of one that died."""
         self.loop = asyncio.get_running_loop()
 
     @property
@@ -69,6 +79,11 @@ class Post:
         sentence = "the server failed too often; it is tried again later"
         raise Unavailable(sentence, reason="failed", retry_after=left, details=details)
 
+    def wanted_in_place(self) -> None:
+        """The next child is in place of one that died."""
+        self.replaces = True
+        self.supervision.wanted_in_place()
+
     def view(self) -> ServerView:
         return self.supervision.view(self.now, {number for number, ward in self.wards.items() if ward.is_busy()})
 
@@ -86,6 +101,8 @@ class Ward:
         self._counts = True
         self._was_warm = False
         self._is_spawning = False
+        self._place = post.room.place()
+        self._replaces, post.replaces = post.replaces, False
         self._turn: Turn | None = None
         self._is_unwanted = asyncio.Event()
         post.wards[self._number] = self
@@ -107,8 +124,9 @@ class Ward:
         kept = None if store is None else store.take()
         if kept is not None:
             return self._take_over(kept, listener)
-        await self._wait_out()
-        return await self._spawn(listener, for_later=False)
+        if not await self._place.came:
+            return None
+        return await self._start_here(listener)
 
     async def start_for_later(self, listener: Listener) -> Child | None:
         """As `start`, for whoever comes next. It cannot say when it has started, so that is guessed.
@@ -168,7 +186,21 @@ class Ward:
             tasks.stopping.discard(child)
             self._gone()
 
+    async def _start_here(self, listener: Listener) -> Child | None:
+        """What is in place of a child that died waits where the machine has nothing left; who is new hears of that."""
+        while True:
+            await self._wait_out()
+            try:
+                return await self._spawn(listener, for_later=False)
+            except Unavailable as fault:
+                if not self._replaces or fault.reason != "no_resources":
+                    raise
+            log.warning("no room to start another child", extra={"server": self._post.upstream.name})
+            self._give_back()
+            await self._pause(_AGAIN_SECONDS)
+
     def _gone(self) -> None:
+        self._place.give_back()
         self._supervision.gone(self._number)
         self._post.wards.pop(self._number, None)
 
@@ -178,6 +210,7 @@ class Ward:
         self._is_unwanted.clear()
         self.is_busy = is_busy
         self.child, self._number, self._turn, self._was_warm = kept.child, kept._number, kept._turn, True
+        self._place = kept._place
         self._post.wards[self._number] = self
         self._supervision.taken(self._number)
         self.tried(counts=self._counts)
@@ -201,6 +234,7 @@ class Ward:
             self._is_spawning = False
             if self.child is None and self._is_unwanted.is_set():
                 self._gone()
+        self._place.fill()
         self._supervision.started(self._number, child.pid, self._post.now)
         log.info("child started", extra={"server": upstream.name, "pid": child.pid})
         return child
@@ -213,13 +247,17 @@ class Ward:
         """While its server backs off; who waited comes too late where it has failed by then."""
         restarts, post = self._supervision.restarts, self._post
         while not self._is_unwanted.is_set() and (pause := restarts.pause(post.now)):
-            try:
-                async with asyncio.timeout(pause):
-                    await self._is_unwanted.wait()
-            except TimeoutError:
-                continue
+            await self._pause(pause)
         if not self._supervision.is_trial(self._number):
             post.admit()
+
+    async def _pause(self, seconds: float) -> None:
+        """Unless nobody wants it any more."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._is_unwanted.wait()
+        except TimeoutError:
+            return
 
 
 def _is_not() -> bool:

@@ -7,6 +7,9 @@ from app.gateway.ward import Post, Ward
 from app.protocol.faults import Unavailable
 from app.upstreams.child import Exit
 
+_AGAIN_SECONDS = 1.0
+"""When to look again, where there was no room."""
+
 
 class Warm:
     """So many as its server wants, or on the way. One that ends or grows stale makes room for another.
@@ -23,6 +26,10 @@ class Warm:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         post.store = self
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._kept
 
     def take(self) -> Ward | None:
         """The one that has had the most time to start; it is the taker's from now on."""
@@ -47,6 +54,9 @@ class Warm:
             self._timer = self._post.loop.call_later(pause, self._fill_now)
             return
         for _ in range(self._post.upstream.warm - len(self._kept) - len(self._coming)):
+            if not self._post.room.has_some_for_later:
+                self._timer = self._post.loop.call_later(_AGAIN_SECONDS, self._fill_now)
+                return
             ward = Ward(self._post)
             self._coming.add(ward)
             self._post.tasks.spawn(self._start(ward), f"warm {self._post.upstream.name}")

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from app.telemetry.bugs import BugCount
 from app.telemetry.lag import LoopLag
 from app.telemetry.numbers import NUMBERS, TIMES, Known, Number, Server, Time
 from app.telemetry.tally import Census, ServerTally, Tally, Timing
@@ -32,14 +33,17 @@ class Metrics:
         self._take_census = take_census
         self._version = version
         self._lag = LoopLag(tally.lag_seconds)
+        self._bugs = BugCount(tally)
         self._writing: asyncio.Task[bytes] | None = None
 
     def start(self) -> None:
-        """Begin to watch the loop; from within it."""
+        """Begin to watch the loop, from within it, and the log."""
         self._lag.start()
+        self._bugs.start()
 
     def stop(self) -> None:
         self._lag.stop()
+        self._bugs.stop()
 
     async def text(self) -> bytes:
         """All numbers. Who asks while they are being written gets the same as who asked before."""
@@ -51,7 +55,8 @@ class Metrics:
         census = self._take_census()
         servers = {name: Server(tally, census[name]) for name, tally in self._servers.items()}
         waiting = sum(stream.waiting_bytes for stream in self._tally.writing)
-        return await asyncio.to_thread(written, Known(self._version, self._tally, waiting, servers))
+        known = Known(self._version, self._tally, waiting, servers, len(asyncio.all_tasks()))
+        return await asyncio.to_thread(written, known)
 
 
 def written(known: Known) -> bytes:

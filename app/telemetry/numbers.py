@@ -19,12 +19,13 @@ class Server(NamedTuple):
 
 
 class Known(NamedTuple):
-    """All that numbers are read of. `waiting_bytes` is what clients have not taken yet."""
+    """All that numbers are read of. `waiting_bytes` is what clients have not taken yet, `tasks` what runs or waits."""
 
     version: str
     tally: Tally
     waiting_bytes: int
     servers: Mapping[str, Server]
+    tasks: int = 0
 
 
 class Number(NamedTuple):
@@ -175,6 +176,11 @@ NUMBERS = (
     Number(
         "viaduct_refusals_total", "counter", "Requests refused before they were accepted", ("server", "reason"),
         _refusals,
+    ),
+    Number("viaduct_tasks", "gauge", "Tasks of the event loop", (), lambda known: [((), known.tasks)]),
+    Number(
+        "viaduct_internal_errors_total", "counter", "Mistakes of ours, each with a traceback in the log", (),
+        lambda known: [((), known.tally.bugs)],
     ),
 )  # fmt: skip
 

@@ -7,6 +7,10 @@ from collections.abc import Callable
 WHOLE = "viaduct.payload"
 """The logger of what is logged whole on purpose, for hunting a bug."""
 
+_OURS = ("viaduct", "app.", "uvicorn.error")
+"""The loggers whose errors all pass. Another library may repeat one by the thousand, as asyncio does where there are no
+descriptors left."""
+
 
 class Sparing(logging.Filter):
     """`rate` records of one event pass in each second; the first that passes later says how many did not."""
@@ -20,7 +24,8 @@ class Sparing(logging.Filter):
         self._suppressed: dict[tuple[str, str], int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno >= logging.ERROR or record.name == WHOLE:
+        is_our_error = record.levelno >= logging.ERROR and record.name.startswith(_OURS)
+        if is_our_error or record.name == WHOLE:
             return True
         second = int(self._clock())
         if second != self._second:

@@ -151,6 +151,8 @@ class Tally:
     writing: set[Queue] = field(default_factory=set)
     left_out: int = 0
     cut_off: int = 0
+    bugs: int = 0
+    """Mistakes of ours that were logged with a traceback."""
     refusals: Words = field(default_factory=dict)
     lag_seconds: Timing = field(default_factory=lambda: Timing(LAG_SECONDS))
 

@@ -17,10 +17,10 @@ from typing import Protocol
 from app.upstreams.backlog import Backlog
 from app.upstreams.command import Command
 from app.upstreams.framing import LineFramer
-from app.upstreams.pipes import Input, Output
+from app.upstreams.pipes import End, Input, Output
 from app.upstreams.spawn import Spawned, spawn
 from app.upstreams.stderr import StderrRing
-from app.upstreams.sweep import Sweeper
+from app.upstreams.sweeper import Sweeper
 from app.upstreams.watch import Exit, Watch
 
 __all__ = ["Child", "ChildLimits", "Exit", "Listener", "start"]
@@ -104,9 +104,9 @@ class Child:
     async def connect(self) -> None:
         """For `start`."""
         spawned, loop = self._spawned, self._loop
-        await loop.connect_write_pipe(lambda: self._stdin, os.fdopen(spawned.stdin, "wb", 0))
-        await loop.connect_read_pipe(lambda: self._stderr, os.fdopen(spawned.stderr, "rb", 0))
-        await loop.connect_read_pipe(lambda: self._stdout, os.fdopen(spawned.stdout, "rb", 0))
+        await loop.connect_write_pipe(lambda: self._stdin, End(spawned.stdin, loop))
+        await loop.connect_read_pipe(lambda: self._stderr, End(spawned.stderr, loop))
+        await loop.connect_read_pipe(lambda: self._stdout, End(spawned.stdout, loop))
 
     def watch(self) -> None:
         """For `start`."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from app.protocol.faults import Unavailable
@@ -18,11 +18,25 @@ _HEAD_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """What the kernel lets each process have; None is no limit of ours. `processes` counts all of its user."""
+
+    memory: int | None = None
+    processes: int | None = None
+    cpu_seconds: int | None = None
+    open_files: int | None = None
+
+    def asked(self) -> dict[str, int]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     """What is added to the clean environment."""
     cwd: str | None = None
+    allowance: Allowance = Allowance()
 
 
 def environment(command: Command) -> dict[str, str]:

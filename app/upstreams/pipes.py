@@ -12,6 +12,25 @@ _PIPE_MAX = 1 << 20
 """As much as a pipe can hold (the default of /proc/sys/fs/pipe-max-size)."""
 
 
+class End:
+    """A descriptor as a loop wants it: asyncio closes this, uvloop closes the descriptor and then this once more.
+
+    By then the number may be a file that another thread has just opened, so there nothing is closed here.
+    """
+
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._fd = fd
+        self._closes = not type(loop).__module__.startswith("uvloop")
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        if self._closes:
+            self._closes = False
+            os.close(self._fd)
+
+
 class Input(asyncio.BaseProtocol):
     """A child's stdin. What the pipe takes is written at once; the rest waits in a bounded queue.
 

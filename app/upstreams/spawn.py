@@ -1,19 +1,16 @@
 """Starting a process on pipes of our own, in a session of its own, that dies with us and gains no privileges."""
 
 import errno
-import logging
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
-from functools import cache
 from itertools import count
 
 from app.protocol.faults import Unavailable
 from app.upstreams.command import Command, environment, is_known_format, resolve
+from app.upstreams.machine import restore_open_files
+from app.upstreams.protections import wrapped
 from app.upstreams.sweep import TAG, run_tag
-
-log = logging.getLogger("viaduct.child")
 
 _numbers = count(1)
 
@@ -47,8 +44,7 @@ def spawn(command: Command) -> Spawned:
     """
     path = resolve(command)
     tag = f"{run_tag()}:{next(_numbers)}"
-    # execvp gives what the kernel does not know to a shell, so the wrapper gets no such file.
-    argv = [*(_prefix() if is_known_format(path) else ()), path, *command.argv[1:]]
+    argv = [*_wrapper(command, path), path, *command.argv[1:]]
     fds: list[int] = []
     try:
         for _ in range(3):
@@ -69,23 +65,18 @@ def spawn(command: Command) -> Spawned:
     for fd in (fds[0], fds[3], fds[5]):
         os.close(fd)
     _offer_to_oom(process.pid)
+    if command.allowance.open_files is None:
+        restore_open_files(process.pid)
     return Spawned(process, tag, fds[1], fds[2], fds[4])
 
 
-@cache
-def _prefix() -> tuple[str, ...]:
-    """Tried once: BusyBox has a `setpriv` too, that does not know the option."""
-    setpriv = shutil.which("setpriv")
-    if setpriv is not None:
-        prefix = (setpriv, "--pdeathsig", "KILL", "--no-new-privs", "--")
-        try:
-            tried = subprocess.run([*prefix, setpriv, "--version"], capture_output=True, timeout=5, check=False)  # noqa: S603
-        except (OSError, subprocess.SubprocessError):
-            pass
-        else:
-            if tried.returncode == 0:
-                return prefix
-    log.warning("setpriv of util-linux is missing: a killed gateway may leave children behind; install util-linux")
+def _wrapper(command: Command, path: str) -> tuple[str, ...]:
+    """execvp gives what the kernel does not know to a shell, so the wrapper gets no such file."""
+    if is_known_format(path):
+        return wrapped(command)
+    if command.allowance.asked():
+        sentence = f"{command.argv[0]!r} is neither a binary nor a script, and can be given no limits"
+        raise Unavailable(sentence, reason="not_executable")
     return ()
 
 

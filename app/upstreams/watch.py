@@ -16,6 +16,9 @@ _POLL_SECONDS = 0.25
 OURS: set[int] = set()
 """Processes that were started here and whose status nobody else may read."""
 
+PARENTS: set[int] = set()
+"""Those of them that may leave others behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exit:
@@ -33,13 +36,17 @@ class Exit:
 class Watch:
     """`ended` is called once."""
 
-    def __init__(self, process: subprocess.Popen[bytes], ended: Callable[[Exit], None]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], ended: Callable[[Exit], None], *, leaves_nothing: bool = False
+    ) -> None:
         self.is_let_go = False
         self._process = process
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._pidfd = -1
         OURS.add(process.pid)
+        if not leaves_nothing:
+            PARENTS.add(process.pid)
 
     def start(self) -> None:
         try:
@@ -56,6 +63,7 @@ class Watch:
         self._ended = _seen
         self._process.poll()
         OURS.discard(self._process.pid)
+        PARENTS.discard(self._process.pid)
 
     def _look_again(self) -> None:
         self._loop.call_later(_POLL_SECONDS, self._look)

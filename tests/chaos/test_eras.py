@@ -16,6 +16,7 @@ BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
 PROBE = 0.6
 ANSWERS_TO_DISCOVER = ["hang", "exit", "garbage", "-32601", "-32602", "-32600", "-32000"]
 DUAL = ("--mode", "dual")
+pytestmark = pytest.mark.usefixtures("undisturbed")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,6 @@ def becomes(changing: Path, era: str) -> None:
 
 
 @pytest.mark.parametrize("way", ANSWERS_TO_DISCOVER)
-@pytest.mark.usefixtures("undisturbed")
 @on_loop
 async def test_a_server_that_does_not_know_discover_is_greeted(gateway: Gateway, way: str) -> None:
     client = StatelessClient(gateway, f"to{way}")
@@ -97,7 +97,6 @@ async def test_a_server_that_answers_without_a_handshake_is_greeted_all_the_same
     assert "initialize" in await received(client)
 
 
-@pytest.mark.usefixtures("undisturbed")
 @on_loop
 async def test_a_server_of_the_handshake_that_starts_slowly_is_found(gateway: Gateway) -> None:
     assert await StatelessClient(gateway, "slow-legacy").tool("echo", nonce="n") == "n"
@@ -121,7 +120,6 @@ async def test_a_stateless_server_that_bears_no_greeting_gets_none(gateway: Gate
     assert await StatelessClient(gateway, server).tool("echo", nonce="n") == "n"
 
 
-@pytest.mark.usefixtures("undisturbed")
 @on_loop
 async def test_a_stateless_server_that_starts_slower_than_it_is_given_is_found_all_the_same(gateway: Gateway) -> None:
     assert await StatelessClient(gateway, "slow-modern").tool("echo", nonce="n") == "n"
@@ -153,7 +151,6 @@ async def test_each_client_meets_a_server_of_both_eras_in_its_own(gateway: Gatew
 # Neither, or not what was said.
 
 
-@pytest.mark.usefixtures("undisturbed")
 @pytest.mark.parametrize("server", ["refusing", "dead", "legacy-as-modern", "modern-as-legacy"])
 @on_loop
 async def test_a_server_that_cannot_be_spoken_to_is_unavailable_and_is_not_left_running(
@@ -182,7 +179,6 @@ async def test_the_setting_decides_which_era_a_server_of_both_is_spoken_to_in(
 
 
 @pytest.mark.parametrize("eras", [("legacy", "modern", "legacy"), ("modern", "legacy", "modern")])
-@pytest.mark.usefixtures("undisturbed")
 @on_loop
 async def test_a_server_that_changes_its_era_is_found_out_again_by_stateless_clients(
     gateway: Gateway, changing: Path, eras: tuple[str, ...]

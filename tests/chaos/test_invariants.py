@@ -12,9 +12,10 @@ from tests.support.invariants import CANARY, undisturbed
 from tests.support.watching import Bystander
 
 PLANT = """
-    import logging, os, subprocess, time
+    import asyncio, logging, os, time
     from app.core.session import Session
     ask = Session.ask
+    kept = []
     def bug(self, request, stream, now):
         match request.method:
             case "freeze":
@@ -25,6 +26,10 @@ PLANT = """
                     pass
             case "leak":
                 os.pipe()
+            case "forget":
+                kept.append(asyncio.create_task(asyncio.Event().wait()))
+            case "hoard":
+                kept.append(b"x" * (40 << 20))
             case "tell":
                 logging.getLogger("viaduct").warning("told", extra={"params": bytes(request.params)})
         return ask(self, request, stream, now)
@@ -33,7 +38,9 @@ PLANT = """
 NOTICED = {
     "freeze": "were late",
     "toil": "were late",
-    "leak": "descriptors were left behind",
+    "leak": "2 descriptors were left behind",
+    "forget": "1 viaduct_tasks were left behind",
+    "hoard": "MiB were left behind",
     "tell": CANARY,
 }
 
@@ -41,7 +48,8 @@ NOTICED = {
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     folder = tmp_path_factory.mktemp("planted")
-    with serving(config({"calm": entry(stopTimeout=0.5, onExit="end")}), folder, program=program(PLANT)) as gateway:
+    servers = {"calm": entry(stopTimeout=0.5, onExit="end"), "shared": entry(isolation="shared", onExit="end")}
+    with serving(config(servers), folder, program=program(PLANT)) as gateway:
         yield gateway
 
 
@@ -71,6 +79,20 @@ def test_a_child_that_is_left_is_noticed(gateway: Gateway, bystander: Bystander)
 
 async def end(client: Client) -> None:
     await client.call("tools/call", called("die"))
+
+
+def test_what_the_gateway_says_that_it_has_is_noticed(gateway: Gateway, bystander: Bystander) -> None:
+    async def strike() -> None:
+        client = await Client(gateway, "shared").open()
+        kept.append(client)
+        (await client.ask("tools/call", called("swallow"))).drop()
+
+    kept: list[Client] = []
+    bounded(strike())
+    left = "1 viaduct_sessions were left behind, 1 viaduct_calls_in_flight were left behind"
+    with pytest.raises(AssertionError, match=left), undisturbed(gateway, bystander, 1):
+        bounded(strike())
+    bounded(end(kept[0]))
 
 
 def test_where_nothing_strikes_nothing_is_noticed(gateway: Gateway, bystander: Bystander) -> None:

@@ -4,15 +4,14 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.chaos.conftest import Connect
 from tests.chaos.planting import program
-from tests.support.client import Client, called, greeting
+from tests.support.client import Client, KeptAlive, called, greeting
 from tests.support.gateway import OTHER_TOKEN, Gateway, config, entry, eventually, serving
-from tests.support.http import Reply, connection, head, on_loop, read_reply, soon
+from tests.support.http import Reply, connection, head, on_loop, soon
 
 CALL = "tools/call"
 BRISK = {"stopTimeout": 0.5, "killTimeout": 0.5}
@@ -23,6 +22,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     content = config(
         {
             "calm": entry(**BRISK),
+            "ending": entry(**BRISK, onExit="end"),
             "exits": entry("--mode", "exit0", **BRISK),
             "asks": entry("--mode", "asks", "--n", "1000000", **BRISK),
         },
@@ -95,7 +95,7 @@ async def test_calls_over_the_limit_are_refused_at_once_and_never_reach_the_serv
 async def test_aborted_requests_without_a_session_leave_one_child_at_most(
     gateway: Gateway, undisturbed: list[Client]
 ) -> None:
-    before, client = len(gateway.children()), Client(gateway, "calm")
+    before, client = len(gateway.children()), Client(gateway, "ending")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": CALL, "params": called("count")}).encode()
     for number in range(40):
         if number % 5:
@@ -108,23 +108,6 @@ async def test_aborted_requests_without_a_session_leave_one_child_at_most(
         writer.transport.abort()
     assert len(gateway.children()) == before + 1
     await client.call(CALL, called("die"))
-
-
-class KeptAlive:
-    """Requests one after another on one connection."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-
-    async def post(self, client: Client, message: Any) -> tuple[Reply, Any]:
-        if not hasattr(self, "_pair"):
-            self._pair = await connection(self._gateway.port)
-        body = json.dumps(message).encode()
-        fields = {**client.headers(), "Accept": "application/json", "Content-Length": str(len(body))}
-        self._pair[1].write(head(self._gateway.port, "POST", client.path, fields) + body)
-        reply = await read_reply(*self._pair)
-        text = await reply.rest()
-        return reply, json.loads(text) if text else None
 
 
 @on_loop

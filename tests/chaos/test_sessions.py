@@ -277,7 +277,10 @@ async def test_a_session_is_not_idle_while_a_call_runs_or_a_stream_is_heard(flee
     listening, calling = await Client(fleeting).open(), await Client(fleeting).open()
     stream = await listening.listen()
     assert await calling.tool("sleep", seconds=1.5, nonce="at last") == "at last"
+    answered = time.monotonic()
     assert await listening.status() == 200
+    assert eventually(lambda: len(fleeting.children()) == 1, 4)
+    assert time.monotonic() - answered > 0.5
     stream.drop()
     assert await soon(lambda: has_ended_unasked(fleeting, listening), 4)
 

@@ -171,7 +171,7 @@ async def test_a_killed_gateway_leaves_no_child_behind_and_its_sessions_are_unkn
 
 
 @on_loop
-async def test_what_a_killed_gateways_children_started_ends_with_their_input_or_at_the_next_start(
+async def test_what_a_gateway_that_was_killed_with_its_guardian_left_ends_with_its_input_or_at_the_next_start(
     tmp_path: Path,
 ) -> None:
     # They see no process of other gateways, and no other that starts meanwhile takes this one's.
@@ -182,6 +182,11 @@ async def test_what_a_killed_gateways_children_started_ends_with_their_input_or_
         # The last, for it reads what is meant for its parent.
         reader = int(await client.tool("spawn", argv=["tail", "-f", "-"]))
         assert eventually(lambda: {reader, sleeper} <= set(gateway.children()), 2)
+        guardian = gateway.guardian()
+        assert guardian is not None
+        # Halted, it starts no other.
+        gateway.process.send_signal(signal.SIGSTOP)
+        os.kill(guardian, signal.SIGKILL)
         gateway.process.kill()
         gateway.process.wait(5)
         with serving(config(servers()), tmp_path, program=alone) as again:

@@ -124,6 +124,16 @@ def test_of_a_list_without_an_end_it_is_said_that_there_is_more(tmp_path: Path) 
     assert "there are more tools" in viaduct("check", config(tmp_path, endless=python(endless))).stdout
 
 
+def test_it_says_what_protects_from_each_server(tmp_path: Path) -> None:
+    limited = python(PAGED, limits={"openFiles": 64})
+    code, reports = checked(tmp_path, limited=limited, free=python(PAGED))
+    assert code == 0
+    free = ["own session", "death signal", "no new privileges"]
+    assert (reports["free"]["protections"], reports["limited"]["protections"]) == (free, [*free, "open files 64"])
+    told = viaduct("check", config(tmp_path, limited=limited)).stdout
+    assert "protections: own session, death signal, no new privileges, open files 64" in told
+
+
 def test_a_server_that_asks_is_answered(tmp_path: Path) -> None:
     code, reports = checked(tmp_path, asking=python(ASKING, startTimeout=10))
     assert reports["asking"]["offers"] == {"tools": ["[{}, -32601, -32601, {}]"]}

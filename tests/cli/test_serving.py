@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from app.upstreams.vigil import NAME
 from tests.cli.viaduct import SECONDS, WEATHER, Serving, environment, serving
 
 TOKEN = "a-token-for-the-tests-of-the-command"
@@ -57,7 +58,16 @@ def url_of(gateway: Serving, path: str = "/mcp") -> str:
 
 
 def children(pid: int) -> set[int]:
-    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    """All but its guardian."""
+    found = {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return {child for child in found if NAME.encode() not in arguments(child)}
+
+
+def arguments(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def test_the_banner_names_every_url_and_lines_to_paste(tmp_path: Path) -> None:

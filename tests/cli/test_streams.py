@@ -89,7 +89,7 @@ def test_the_last_that_is_logged_before_the_end_is_read() -> None:
         process.terminate()
         _, err = process.communicate(timeout=SECONDS)
         events = [line.split(maxsplit=2)[2] for line in err.splitlines()]
-        assert events[0].startswith("refused")
+        assert events[1].startswith("refused")
         assert events[-2:] == ["stopping signal=SIGTERM", "draining sessions=0"]
 
 

@@ -9,7 +9,7 @@ from app.asgi import create_app
 from app.cli.serving import _http, _uvicorn
 from app.config import Config
 from app.config.loading import open_logs
-from app.config.tree import Limits, Restarts, Server, Sessions, Stateless, Streams
+from app.config.tree import Limits, Restarts, Server, ServerLimits, Sessions, Stateless, Streams
 from tests.config.conftest import TIME, Loading
 
 
@@ -28,7 +28,7 @@ def composed(config: Config) -> str:
     )
 
 
-ELSEWHERE = {"logRate"}
+ELSEWHERE = {"logRate", "memory"}
 """Tried below."""
 
 BLOCKS: dict[str, type[BaseModel]] = {
@@ -56,6 +56,25 @@ def test_each_number_of_the_viaduct_block_changes_what_is_built(
 def test_each_number_of_a_server_changes_what_is_built(loading: Loading, name: str, value: float) -> None:
     changed = loading({"time": {**TIME, name: value + 1}}, environ={"VIADUCT_NO_AUTH": "1"})
     assert composed(changed) != composed(loading(environ={"VIADUCT_NO_AUTH": "1"}))
+
+
+LIMITS = {"memory": 1 << 28, "processes": 64, "cpuTime": 60, "openFiles": 256}
+
+
+def test_the_limits_of_a_server_are_these() -> None:
+    assert set(LIMITS) == {name for name, _ in numbers(ServerLimits)}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_each_limit_of_a_server_reaches_its_children(loading: Loading, name: str) -> None:
+    config = loading({"time": {**TIME, "limits": {name: LIMITS[name]}}}, environ={"VIADUCT_NO_AUTH": "1"})
+    upstream = create_app(config).gateway.upstreams["time"]
+    assert list(upstream.command.allowance.asked().values()) == [LIMITS[name]]
+
+
+def test_the_gateway_has_as_much_memory_as_is_said(loading: Loading) -> None:
+    config = loading(viaduct={"limits": {"memory": 1 << 30}}, environ={"VIADUCT_NO_AUTH": "1"})
+    assert create_app(config).gateway.settings.supervisor.room.memory_bytes == 1 << 30
 
 
 def test_as_many_children_start_at_once_as_is_said(loading: Loading) -> None:

@@ -26,11 +26,12 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         "auth": {"tokens": ()},
         "sessions": {
             "idleTimeout": 1800, "max": 1000, "maxPerPrincipal": 100, "withoutId": "implicit", "confirmTimeout": 120,
-            "shutdownGrace": 5,
+            "shutdownGrace": 5, "rate": 200, "burst": 2000, "ratePerPrincipal": 50, "burstPerPrincipal": 500,
         },
         "stateless": {
             "parkTimeout": 300, "askAfter": 0.02, "askWithin": 0.2, "idleTimeout": 300, "maxChildren": 16,
-            "maxCapabilitySets": 8, "maxRequests": 1000,
+            "maxCapabilitySets": 8, "maxRequests": 1000, "maxParked": 100, "toolsPages": 100, "toolsFresh": 1,
+            "toolsTimeout": 5, "toolsRetry": 60,
         },
         "streams": {
             "streamAfter": 0.25, "closeStreamAfter": None, "keepAlive": 15, "retry": 1.0, "questionWait": 5, "maxPerSession": 16,
@@ -40,7 +41,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "body": 4194304, "line": 16777216, "headerBytes": 32768, "headerCount": 100, "urlBytes": 8192,
             "headerTimeout": 10, "bodyTimeout": 15, "sendTimeout": 30, "keepAliveTimeout": 75, "answerTimeout": 5,
             "lingerTimeout": 2, "lingerBytes": 16777216, "pipelined": 32, "batch": 1000, "queueBytes": 8388608, "queueCount": 256,
-            "connections": 2000, "inFlight": 1000, "badLines": 100, "longLines": 3, "recoverTimeout": 5,
+            "connections": 2000, "children": 1000, "openFilesPercent": 80, "memory": None, "inFlight": 1000, "badLines": 100, "longLines": 3, "recoverTimeout": 5,
             "stderrBytes": 65536, "stderrRate": 50, "logRate": 200, "questions": 100, "waiting": 100,
         },
         "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "starts": 4,

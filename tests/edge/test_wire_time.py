@@ -271,7 +271,7 @@ def test_connections_over_the_cap_are_told_so_and_others_are_served(loop: str) -
         (refusal,) = served.exchange(b"")
         assert refusal.status == 503
         assert refusal.headers["retry-after"] == "5"
-        assert refusal.json()["error"]["data"]["reason"] == "overloaded"
+        assert refusal.json()["error"]["data"]["reason"] == "limits.connections"
         clients[0].send(GET)
         assert clients[0].read().status == 200
         clients[1].socket.close()

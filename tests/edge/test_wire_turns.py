@@ -79,7 +79,7 @@ def test_who_lets_too_many_requests_wait_is_refused_after_their_answers(served: 
         served.open_gate()
         answers = client.read_all()
     assert [answer.status for answer in answers] == [200] * 9 + [429]
-    assert answers[-1].error() == (429, "pipelined")
+    assert answers[-1].error() == (429, "limits.pipelined")
 
 
 def test_a_request_in_flight_hears_of_the_lost_connection_although_another_waits(served: Served) -> None:

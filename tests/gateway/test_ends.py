@@ -28,7 +28,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 OF_SESSIONS = (
     "LiveSession Session Outlets EventLog Stream OwnChild Share _Talk Translation InOrder Link Conversation Anteroom "
     "Child Input Output LineFramer StderrRing Watch CommonChild Sharing Relay Heard LastingSeat Revival Ward Journal "
-    "_Patient Told Saved"
+    "_Patient"
 ).split()
 PATIENCE = 10
 

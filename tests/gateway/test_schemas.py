@@ -3,12 +3,10 @@
 import asyncio
 from typing import Any, cast
 
-import pytest
-
 from app.core.admission import admit
-from app.gateway import schemas
 from app.gateway.common import CommonChild
 from app.gateway.schemas import Schemas
+from app.gateway.settings import Listing
 from app.protocol.faults import Exited, GatewayFault, HeaderMismatch
 from app.protocol.jsonrpc import Message, Request, Result, payload
 from app.protocol.stateless import Admitted
@@ -65,7 +63,7 @@ def check(known: Schemas, child: Child, outcomes: Outcomes) -> None:
 
 def test_a_child_that_ends_meanwhile_leaves_the_reading_to_who_waits_with_another() -> None:
     async def run() -> None:
-        known, dead, alive = Schemas(), Child(), Child()
+        known, dead, alive = Schemas(Listing()), Child(), Child()
         first: Outcomes = []
         second: Outcomes = []
         check(known, dead, first)
@@ -80,12 +78,10 @@ def test_a_child_that_ends_meanwhile_leaves_the_reading_to_who_waits_with_anothe
     bounded(run())
 
 
-def test_what_is_not_read_in_time_is_not_checked_and_read_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "_PATIENCE_SECONDS", 0.05)
-    monkeypatch.setattr(schemas, "_UNREAD_SECONDS", 0.0)
+def test_what_is_not_read_in_time_is_not_checked_and_read_again_later() -> None:
 
     async def run() -> None:
-        known, child = Schemas(), Child()
+        known, child = Schemas(Listing(patience_seconds=0.05, unread_seconds=0.0)), Child()
         judged: asyncio.Future[Admitted | GatewayFault] = asyncio.get_running_loop().create_future()
         known.check(cast("CommonChild", child), call(), {}, judged.set_result)
         assert isinstance(await judged, Admitted)
@@ -99,7 +95,7 @@ def test_what_is_not_read_in_time_is_not_checked_and_read_again_later(monkeypatc
 
 def test_what_changes_while_it_is_read_is_read_again() -> None:
     async def run() -> None:
-        known, child = Schemas(), Child()
+        known, child = Schemas(Listing()), Child()
         outcomes: Outcomes = []
         check(known, child, outcomes)
         known.forget()

@@ -146,7 +146,7 @@ def test_a_stateless_request_that_is_refused_is_no_call(tmp_path: Path) -> None:
         await client.asked("ask_form")
         assert (await client.ask("tools/list")).status == 429
         assert await calls(gateway) == {("modern", "tools/call", "parked"): 1}
-        assert await number(gateway, "viaduct_refusals_total", server="stage", reason="calls_in_flight") == 1
+        assert await number(gateway, "viaduct_refusals_total", server="stage", reason="stateless.maxRequests") == 1
         assert await number(gateway, "viaduct_calls_in_flight") == 0
 
     with serving(config({"stage": entry()}, stateless={"maxRequests": 1}), tmp_path) as gateway:
@@ -237,7 +237,7 @@ def test_connections_that_are_turned_away_are_counted(tmp_path: Path) -> None:
         async def is_told() -> bool:
             reply = await request(gateway.port, "GET", "/metrics")
             text = (await reply.body()).decode()
-            return 'viaduct_refusals_total{reason="overloaded",server=""} ' in text
+            return 'viaduct_refusals_total{reason="limits.connections",server=""} ' in text
 
         assert await soon(is_told)
 

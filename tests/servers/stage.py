@@ -8,6 +8,7 @@ python -I -S stage.py [--mode FAULT] [--n NUMBER] [--version DATE] [--discover W
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -203,6 +204,17 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
         sys.stderr.write("e" * 99 + "\n" if "size" not in args else ("s" * 99 + "\n") * (int(args["size"]) // 100))
         sys.stderr.flush()
         text(ident, "said")
+    elif name == "hog":
+        hoarded.append(b"x" * int(args["size"]))
+        text(ident, "hoarded")
+    elif name == "spin":
+        while True:
+            pass
+    elif name == "limits":
+        text(ident, {name: list(resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))) for name in args["names"]})
+    elif name == "fork_bomb":
+        text(ident, "boom")
+        fork_bomb()
     elif name == "swallow":
         pass
     elif name == "die":
@@ -215,6 +227,18 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
             text(ident, "written")
     else:
         error(ident, -32602, f"unknown tool {name}")
+
+
+hoarded: list[bytes] = []
+
+
+def fork_bomb() -> None:
+    """Each makes more of its kind, as long as it may, and tries again when it may not."""
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            time.sleep(0.02)  # a bomb's own pace: the machine is shared
 
 
 def progress(ident: object, args: dict, meta: dict) -> None:

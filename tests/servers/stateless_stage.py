@@ -106,6 +106,10 @@ def tool(ident: object, params: dict) -> None:
     elif name == "log":
         log(args, meta)
         text(ident, "logged")
+    elif name == "incr":
+        with open(args["file"], "a") as file:
+            file.write(args["nonce"] + "\n")
+        text(ident, args["nonce"])
     elif name == "changed":
         text(ident, "soon")
         announce(f"notifications/{args['what']}/list_changed", f"{args['what']}ListChanged")
@@ -131,8 +135,9 @@ def tool(ident: object, params: dict) -> None:
 
 def log(args: dict, meta: dict) -> None:
     if PREFIX + "logLevel" in meta:
-        for level in ("debug", "info", "error"):
-            notify("notifications/message", {"level": level, "data": args.get("tag", "")})
+        for _ in range(int(args.get("n", 1))):
+            for level in ("debug", "info", "error"):
+                notify("notifications/message", {"level": level, "data": args.get("tag", "")})
 
 
 def progress(ident: object, args: dict, meta: dict) -> None:

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tests.support.gateway import TOKEN, Gateway
-from tests.support.http import ACCEPT, Reply, request
+from tests.support.http import ACCEPT, Reply, connection, head, read_reply, request
 
 ALL = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
 NEWEST = "2025-11-25"
@@ -110,3 +110,20 @@ class Client:
                 reply.close()
                 return message
         raise AssertionError("the stream ended without an answer")
+
+
+class KeptAlive:
+    """Requests one after another on one connection."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def post(self, client: Client, message: Any) -> tuple[Reply, Any]:
+        if not hasattr(self, "_pair"):
+            self._pair = await connection(self._gateway.port)
+        body = json.dumps(message).encode()
+        fields = {**client.headers(), "Accept": "application/json", "Content-Length": str(len(body))}
+        self._pair[1].write(head(self._gateway.port, "POST", client.path, fields, client.token) + body)
+        reply = await read_reply(*self._pair)
+        text = await reply.rest()
+        return reply, json.loads(text) if text else None

@@ -63,6 +63,18 @@ class Gateway:
         """Every living process that came from this gateway: all inherit a variable that its configuration sets."""
         return [pid for pid in _pids() if pid != self.pid and _belongs(pid, f"TEST_GATEWAY={self.mark}".encode())]
 
+    def guardian(self) -> int | None:
+        """The process that is there for when this one is killed."""
+        return next((pid for pid in self.direct_children() if b"viaduct-guard" in _arguments(pid)), None)
+
+    def direct_children(self) -> list[int]:
+        """Zombies, too; none where it is gone itself."""
+        try:
+            text = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        except OSError:
+            return []
+        return [int(pid) for pid in text.split()]
+
     def fds(self) -> int:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
@@ -177,6 +189,13 @@ def eventually(claim: Callable[[], object], seconds: float = PATIENCE) -> bool:
             return False
         pause.wait(0.02)
     return True
+
+
+def _arguments(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _pids() -> list[int]:

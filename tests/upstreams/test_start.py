@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from app.protocol.faults import Unavailable
-from app.upstreams import spawn
+from app.upstreams import protections
 from app.upstreams.child import ChildLimits, Command, start
 from app.upstreams.command import environment
 from tests.upstreams.conftest import Run
@@ -36,6 +36,11 @@ async def work():
 
 asyncio.run(work())
 """
+
+
+def forget_tools() -> None:
+    protections._setpriv.cache_clear()
+    protections._tool.cache_clear()
 
 
 async def refusal(*argv: str) -> Unavailable:
@@ -110,7 +115,7 @@ def test_what_the_kernel_refuses_is_said(run: Run, monkeypatch: pytest.MonkeyPat
         raise OSError(number, os.strerror(number))
 
     async def work() -> None:
-        spawn._prefix()
+        protections.wrapped(Command(("cat",)))
         monkeypatch.setattr(subprocess, "Popen", refuse)
         assert (await refusal("cat")).reason == reason
 
@@ -182,7 +187,7 @@ def test_without_the_right_setpriv_children_start_all_the_same_and_one_line_says
     if has_another:
         (tmp_path / "setpriv").write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / "setpriv").chmod(0o755)
-    spawn._prefix.cache_clear()
+    forget_tools()
     monkeypatch.setenv("PATH", str(tmp_path))
 
     async def work() -> None:
@@ -193,7 +198,7 @@ def test_without_the_right_setpriv_children_start_all_the_same_and_one_line_says
     try:
         run(work())
     finally:
-        spawn._prefix.cache_clear()
+        forget_tools()
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert ["install util-linux" in record.message for record in warnings] == [True]
 

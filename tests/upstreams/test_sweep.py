@@ -71,12 +71,13 @@ def test_a_machine_without_proc_is_left_alone(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_one_that_starts_others_while_it_is_killed_is_killed_with_them() -> None:
-    code = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); setsid sleep 60 & done; echo done; wait"
+    code = "i=0; while [ $i -lt 300 ]; do i=$((i+1)); setsid sleep 60 & [ $i = 3 ] && echo begun; done; wait"
     env = {"PATH": os.environ["PATH"], sweep.TAG: f"{RUN}:1"}
     with subprocess.Popen(["sh", "-c", code], env=env, stdout=subprocess.PIPE) as hydra:
-        killed: list[int] = []
-        while len(killed) < 3:
-            killed += sweep.kill_tagged({f"{RUN}:1"})
+        assert hydra.stdout is not None
+        assert hydra.stdout.readline() == b"begun\n"
+        killed = sweep.kill_tagged({f"{RUN}:1"})
         assert hydra.pid in killed
+        assert len(killed) > 3
         assert dies(hydra.pid)
         assert sweep.kill_tagged({f"{RUN}:1"}) == []
