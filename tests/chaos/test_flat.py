@@ -19,7 +19,14 @@ from tests.support.metrics import number, shown
 CAP = 100
 FLAT = 1.1
 SERVER: dict[str, object] = {"command": "sh", "args": [str(SLIGHT)], "era": "legacy"}
-SESSIONS = {"max": CAP, "maxPerPrincipal": CAP, "confirmTimeout": 0.1}
+RATE = 10_000
+SESSIONS = {
+    "max": CAP,
+    "maxPerPrincipal": CAP,
+    "confirmTimeout": 0.1,
+    "rate": RATE,
+    "ratePerPrincipal": RATE,
+}
 CLIENTS = 8
 
 
