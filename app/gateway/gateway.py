@@ -152,7 +152,7 @@ class Gateway:
     def supervisor(self) -> Supervisor:
         """Of all children; from within the loop."""
         if self._watch is None:
-            self._watch = Supervisor(self.settings.supervisor, self._tasks)
+            self._watch = Supervisor(self.settings.supervisor, self._tasks, is_of_one=len(self.upstreams) == 1)
         return self._watch
 
     def census(self) -> dict[str, Census]:
@@ -182,7 +182,7 @@ class Gateway:
             self._admit(upstream, owner)
         live, seat = self._seated(upstream, owner, "streamable", seat)
         begun = self._begun[live.ident] = Begun(wish, live, seat)
-        live.on_forsaken = partial(self._foundlings.leave, wish, begun)
+        live.on_forsaken = partial(self._forsaken, begun)
         return live
 
     def delete(self, live: LiveSession) -> None:
@@ -217,6 +217,7 @@ class Gateway:
             seat = self._seat(upstream, mint, live)
         else:
             seat.move(live)
+            seat.awaited(is_awaited=True)
         live.seat = seat
         upstream.tally.sessions_opened += 1
         log.info("session opened", extra={"server": upstream.name})
@@ -228,7 +229,9 @@ class Gateway:
     def _seat(
         self, upstream: UpstreamSettings, mint: Iterator[int], live: LiveSession, told: Told | None = None
     ) -> LastingSeat:
-        return LastingSeat(upstream, mint, self.supervisor, partial(self._take_place, upstream, mint), live, told)
+        return LastingSeat(
+            upstream, mint, self.supervisor, partial(self._take_place, upstream, mint, live.owner), live, told
+        )
 
     def is_asleep(self, ident: str, upstream: str, owner: str) -> bool:
         """Whether a gateway that is gone has left this session, and nobody has come back to it yet."""
@@ -266,7 +269,9 @@ class Gateway:
         live = self._sessions.get(ident)
         if live is None or live.owner != owner or live.upstream != upstream or live.transport != transport:
             raise UnknownSession
-        live.is_confirmed = True
+        if not live.is_confirmed:
+            live.is_confirmed = True
+            self._came_back(live)
         return live
 
     def implicit(self, upstream: UpstreamSettings, owner: str, version: str | None) -> LiveSession:
@@ -300,12 +305,14 @@ class Gateway:
         limits = self.settings.sessions
         return sessions >= limits.count_max or owned >= limits.per_principal_max
 
-    def _take_place(self, upstream: UpstreamSettings, mint: Iterator[int], seat: LastingSeat, *, again: bool) -> Place:
+    def _take_place(
+        self, upstream: UpstreamSettings, mint: Iterator[int], owner: str, seat: LastingSeat, *, again: bool
+    ) -> Place:
         """At a fresh child; `again` where it is in place of one that died."""
         version, eras = self.settings.version, self._eras[upstream.name]
         if upstream.isolation == "shared":
             return Share(self._shared_child(upstream, modern_client=False), upstream, version, eras, seat)
-        return OwnChild(upstream, mint, self.supervisor, version, eras, seat, again=again)
+        return OwnChild(upstream, mint, self.supervisor, version, eras, seat, owner=owner, again=again)
 
     def _shared_child(self, upstream: UpstreamSettings, *, modern_client: bool) -> CommonChild:
         shared = self._shared.get(upstream.name)
@@ -352,6 +359,16 @@ class Gateway:
             self._foundlings.forget(begun.wish, begun)
         for key in [key for key, implicit in self._implicit.items() if implicit is live]:
             del self._implicit[key]
+
+    def _forsaken(self, begun: Begun) -> None:
+        begun.seat.awaited(is_awaited=False)
+        self._foundlings.leave(begun.wish, begun)
+
+    def _came_back(self, live: LiveSession) -> None:
+        """Its client knows its id, so it waits for its server, too."""
+        begun = self._begun.get(live.ident)
+        if begun is not None:
+            begun.seat.awaited(is_awaited=True)
 
     def _found(self, wish: Wish, foundling: Foundling) -> None:
         self._foundlings.forget(wish, foundling)
