@@ -120,8 +120,7 @@ class Policy:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(map(_Compiled, rules))
         self._claims = tuple(sorted({name for each in self._rules for name, _ in each.claims}))
-        self.scopes = tuple(dict.fromkeys(name for each in self._rules for name in sorted(each.rule.scopes)))
-        """All that matter to it."""
+        self._scopes = frozenset().union(*(each.rule.scopes for each in self._rules))
         self._kept: dict[_Who, Rights] = {}
         self.reads_hints = any(each.is_conditional for each in self._rules)
         """Whether it matters what servers say of their tools."""
@@ -147,7 +146,7 @@ class Policy:
 
         if len(self._kept) >= _KEPT_MAX:
             self._kept.clear()
-        rights = self._kept[who] = Rights(mine, further, wider, who.scopes.intersection(self.scopes))
+        rights = self._kept[who] = Rights(mine, further, wider, who.scopes & self._scopes)
         return rights
 
 
