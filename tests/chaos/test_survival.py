@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.live.test_credentials import WithHeaders
 from tests.support.client import Client, called
 from tests.support.gateway import OTHER_TOKEN, ROOT, TOKEN, Gateway, config, entry, eventually, serving
 from tests.support.http import Event, Reply, on_loop
@@ -33,6 +34,10 @@ def content(folder: Path, **viaduct: Any) -> dict[str, Any]:
 def kept(folder: Path, **viaduct: Any) -> Iterator[Gateway]:
     with serving(content(folder, **viaduct), folder) as gateway:
         yield gateway
+
+
+def stored(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.glob("sessions.db*"))
 
 
 def kill(gateway: Gateway) -> None:
@@ -348,3 +353,26 @@ async def test_on_a_full_disk_clients_are_served_all_the_same_and_what_is_kept_i
         client.port = fresh.port = again.port
         assert "list_changed" in (await (await client.listen(last.id)).next_message())["method"]
         assert await fresh.tool("echo", nonce="kept") == "kept"
+
+
+@on_loop
+async def test_a_session_that_is_taken_up_gets_what_the_request_says_that_wakes_it(tmp_path: Path) -> None:
+    """Headers are kept nowhere: with the session's id and token alone nobody gets a child with the key of before."""
+    server = entry(**BRISK, env={"KEY": "${header:X-Key}", "WHO": "${claim:sub}"}, clientHeaders=["X-Key"])
+    made = content(tmp_path)
+    made["mcpServers"]["stage"] = server
+    with serving(made, tmp_path) as gateway:
+        clients = [await WithHeaders(gateway, "stage", TOKEN, X_Key="of-before").open() for _ in range(2)]
+        assert [json.loads(await client.tool("env"))["KEY"] for client in clients] == ["of-before"] * 2
+        kill(gateway)
+    assert b"of-before" not in stored(tmp_path)
+    with serving(made, tmp_path) as again:
+        for client, key in zip(clients, ("of-now", "of-another"), strict=True):
+            client.port = again.port
+            told = client.more.pop("X_Key")
+            refused = await client.ask("tools/call", called("env"))
+            assert (refused.status, (await refused.json())["error"]["data"]["reason"]) == (400, "header_missing"), told
+            client.more["X_Key"] = key
+            assert {name: json.loads(await client.tool("env"))[name] for name in ("KEY", "WHO")} == {
+                "KEY": key, "WHO": "one",
+            }  # fmt: skip

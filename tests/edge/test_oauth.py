@@ -246,6 +246,38 @@ def test_every_place_but_the_open_ones_wants_a_token_for_itself(world: World, to
     assert closed >= {"servers/time/mcp", "servers/git/sse", "servers/git/messages"}
 
 
+def test_no_place_at_all_serves_a_wrong_host_or_origin(world: World) -> None:
+    """The open ones neither, for a page that was led here by its own name would read them."""
+    token = (b"authorization", b"Bearer any")
+    for path in world.app._places:
+        for method in ("GET", "POST", "OPTIONS"):
+            assert world.ask(path, method, token, host=b"evil.example")[0] == 421, path
+            assert world.ask(path, method, token, (b"origin", b"https://evil.example"))[0] == 403, path
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        (b"x-forwarded-user", b"ada"),
+        (b"x-forwarded-for", b"127.0.0.1"),
+        (b"x-forwarded-host", b"mcp.example.com"),
+        (b"forwarded", b"for=127.0.0.1;host=mcp.example.com"),
+        (b"x-real-ip", b"127.0.0.1"),
+        (b"x-mcp-authenticated", b"true"),
+        (b"x-authorization", b"Bearer any"),
+        (b"proxy-authorization", b"Bearer any"),
+        (b"cookie", b"token=any"),
+        (b"x-original-url", b"/healthz"),
+        (b"x-http-method-override", b"OPTIONS"),
+    ],
+)
+def test_no_header_stands_in_for_a_token_or_a_host(world: World, header: tuple[bytes, bytes]) -> None:
+    for path in ("/servers/git/mcp", "/servers/git/sse", "/servers/git/messages"):
+        assert world.ask(path, "POST", header) == world.ask(path, "POST")
+        assert world.ask(path, "POST", header)[0] in (401, 405)
+    assert world.ask("/healthz", "GET", header, host=b"evil.example")[0] == 421
+
+
 _ERAS = {
     "handshake": ((b"mcp-session-id", b"somebody-has-it"), (b"mcp-protocol-version", b"2025-11-25")),
     "stateless": ((b"mcp-method", b"tools/list"), (b"mcp-protocol-version", b"2026-07-28")),
