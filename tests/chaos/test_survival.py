@@ -362,7 +362,9 @@ async def test_a_session_that_is_taken_up_gets_what_the_request_says_that_wakes_
     made = content(tmp_path)
     made["mcpServers"]["stage"] = server
     with serving(made, tmp_path) as gateway:
-        clients = [await WithHeaders(gateway, "stage", TOKEN, X_Key="of-before").open() for _ in range(2)]
+        clients = [WithHeaders(gateway, "stage", TOKEN, X_Key="of-before") for _ in range(2)]
+        for client in clients:
+            await client.open()
         assert [json.loads(await client.tool("env"))["KEY"] for client in clients] == ["of-before"] * 2
         kill(gateway)
     assert b"of-before" not in stored(tmp_path)
