@@ -220,7 +220,8 @@ def _metrics(gateway: Gateway, tally: Tally, who: Literal["token", "open", "off"
 def _streams(config: Config, tally: Tally) -> StreamSettings:
     streams = config.viaduct.streams
     retry_ms = round(streams.retry * 1000)
-    return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes, tally)
+    expired = config.viaduct.stateless.expired_timeout
+    return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes, expired, tally)
 
 
 def _guards(config: Config) -> Guards:

@@ -236,6 +236,8 @@ class Stateless(Block):
     """The requests of clients of 2026-07-28, and the children that serve them."""
 
     park_timeout: Seconds = 300
+    expired_timeout: Budget = 60
+    """What a call that is in flight has left when its token expires."""
     ask_after: Seconds = 0.02
     ask_within: Seconds = 0.2
     idle_timeout: Seconds = 300

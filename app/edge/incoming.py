@@ -27,12 +27,14 @@ _REVISIONS = {date.encode(): revision for date, revision in REVISIONS.items()}
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """In seconds but for `retry_ms`. `close_after` closes a connection, not its stream, for clients that poll."""
+    """In seconds but for `retry_ms`. `close_after` closes a connection, not its stream, for clients that poll;
+    `expired_seconds` is what a stateless call has left when its token has expired."""
 
     keep_alive: float = 15.0
     close_after: float | None = None
     retry_ms: int = 1000
     queue_bytes: int = 8 << 20
+    expired_seconds: float = 60.0
     tally: Tally = field(default_factory=Tally, compare=False, repr=False)
     """Where is counted what happens to them."""
 

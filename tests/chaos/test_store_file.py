@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.planting import program
-from tests.chaos.test_survival import CALL, CANARY, content, kept, kill
+from tests.chaos.test_survival import BRISK, CALL, CANARY, content, kept, kill
+from tests.live.test_credentials import WithHeaders
 from tests.support.client import Client, called, greeting
-from tests.support.gateway import ROOT, TOKEN, Gateway, eventually, serving
+from tests.support.gateway import ROOT, TOKEN, Gateway, entry, eventually, serving
 from tests.support.http import on_loop
 from tests.support.metrics import number
 
@@ -159,3 +160,32 @@ async def test_what_is_kept_of_a_client_is_bounded(tmp_path: Path) -> None:
         assert "error" in await client.call("resources/subscribe", {"uri": "a:4"})
         await client.call("resources/unsubscribe", {"uri": "a:1"})
         assert "result" in await client.call("resources/subscribe", {"uri": "a:4"})
+
+
+def stored(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.glob("sessions.db*"))
+
+
+@on_loop
+async def test_a_session_that_is_taken_up_gets_what_the_request_says_that_wakes_it(tmp_path: Path) -> None:
+    """Headers are kept nowhere: with the session's id and token alone nobody gets a child with the key of before."""
+    server = entry(**BRISK, env={"KEY": "${header:X-Key}", "WHO": "${claim:sub}"}, clientHeaders=["X-Key"])
+    made = content(tmp_path)
+    made["mcpServers"]["stage"] = server
+    with serving(made, tmp_path) as gateway:
+        clients = [WithHeaders(gateway, "stage", TOKEN, X_Key="of-before") for _ in range(2)]
+        for client in clients:
+            await client.open()
+        assert [json.loads(await client.tool("env"))["KEY"] for client in clients] == ["of-before"] * 2
+        kill(gateway)
+    assert b"of-before" not in stored(tmp_path)
+    with serving(made, tmp_path) as again:
+        for client, key in zip(clients, ("of-now", "of-another"), strict=True):
+            client.port = again.port
+            told = client.more.pop("X_Key")
+            refused = await client.ask("tools/call", called("env"))
+            assert (refused.status, (await refused.json())["error"]["data"]["reason"]) == (400, "header_missing"), told
+            client.more["X_Key"] = key
+            assert {name: json.loads(await client.tool("env"))[name] for name in ("KEY", "WHO")} == {
+                "KEY": key, "WHO": "one",
+            }  # fmt: skip
