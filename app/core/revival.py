@@ -233,4 +233,4 @@ class Revival:
 
 
 def _unlike(what: str) -> Unavailable:
-    return Unavailable(f"the server was started again and {what}", reason="not_revived")
+    return Unavailable(f"the server was started again and {what}", reason="not_revived", retryable=False)

@@ -175,7 +175,7 @@ def test_a_child_that_is_not_as_the_one_before_it_is_no_successor(revival: Reviv
     revival.revive()
     (unlike,) = revival.receive(reply)
     assert isinstance(unlike, Unlike)
-    assert (unlike.fault.reason, unlike.fault.executed) == ("not_revived", "no")
+    assert (unlike.fault.reason, unlike.fault.executed, unlike.fault.retryable) == ("not_revived", "no", False)
 
 
 def test_what_the_child_says_for_itself_passes_at_any_time(revival: Revival) -> None:
