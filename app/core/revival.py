@@ -21,7 +21,7 @@ from app.core.ledger import no_room, too_many_subscriptions
 from app.core.parties import ToChild
 from app.core.probing import ToSession
 from app.protocol import discovery, methods
-from app.protocol.faults import Unavailable
+from app.protocol.faults import GatewayFault, Overloaded, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure
 
 _TOLD = (
@@ -30,6 +30,8 @@ _TOLD = (
     ("resources", methods.RESOURCES_CHANGED),
 )
 RECORDED = frozenset({methods.SET_LEVEL, methods.SUBSCRIBE, methods.UNSUBSCRIBE, methods.SHUTDOWN})
+_AT_ONCE_MAX = 32
+"""So many replayed requests may be unanswered; a child that has just started reads slowly, and its queue is finite."""
 
 
 class Unlike(Struct, frozen=True):
@@ -38,7 +40,14 @@ class Unlike(Struct, frozen=True):
     fault: Unavailable
 
 
-Outcome: TypeAlias = ToChild | ToSession | Unlike
+class NotTaken(Struct, frozen=True):
+    """The new child did not take what the one before it had taken; the session goes on without."""
+
+    method: str
+    code: int
+
+
+Outcome: TypeAlias = ToChild | ToSession | Unlike | NotTaken
 
 
 class Told(Struct, frozen=True):
@@ -77,13 +86,21 @@ class Revival:
         self._is_closing = False
         self._noted: dict[RequestId, Request] = {}
         """Requests that count once they are answered."""
-        self._own: set[RequestId] = set()
-        """Those that were replayed, of whose answers nobody needs to hear."""
+        self._own: dict[RequestId, Request] = {}
+        """Those that were replayed, of whose answers the session does not hear."""
+        self._later: dict[str, Raw] = {}
+        """Subscriptions that are still to be replayed."""
+        self._refusal: GatewayFault | None = None
 
     @property
     def is_passing(self) -> bool:
         """What the child says is for the session as it is; `receive` may be left out."""
-        return self.phase is Phase.LIVE and not self._noted and not self._own
+        return self.phase is Phase.LIVE and not self._noted and not self._own and not self._later
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether what the session wants is answered with a fault, for there is no child for now."""
+        return self._refusal is not None
 
     @property
     def may_revive(self) -> bool:
@@ -99,7 +116,7 @@ class Revival:
                 if isinstance(message, Request) and message.method == methods.SUBSCRIBE and self._is_full(message):
                     return [ToSession(failure(message.id, too_many_subscriptions()))]
                 self._note(message)
-                return [ToChild(message)]
+                return [*self._overdue(message), ToChild(message)]
             case Phase.BEREFT | Phase.REPLAYING:
                 return self._wait(message)
 
@@ -110,8 +127,7 @@ class Revival:
         if message.id == self._greeting_id:
             return self._answered(message)
         if message.id in self._own:
-            self._own.discard(message.id)
-            return []
+            return self._replayed(self._own.pop(message.id), message)
         noted = self._noted.pop(message.id, None)
         if noted is not None and isinstance(message, Result):
             self._record(noted)
@@ -126,9 +142,15 @@ class Revival:
         self.phase, self._greeting_id = Phase.BEREFT, None
         self._noted.clear()
         self._own.clear()
+        self._later = {}
+
+    def refuse(self, fault: GatewayFault) -> None:
+        """There is no other child for now: until there is, no request waits for it."""
+        self._refusal = fault
 
     def revive(self) -> list[Outcome]:
         """There is another child."""
+        self._refusal = None
         self.phase, self._greeting_id = Phase.REPLAYING, next(self._mint)
         params = self.told.initialize
         return [ToChild(Request(self._greeting_id, methods.INITIALIZE, None if params is UNSET else params))]
@@ -191,6 +213,8 @@ class Revival:
                 return []
             case Result() | Failure() | Notification(method=methods.EXIT):
                 return []
+            case Request() if self._refusal is not None:
+                return [ToSession(failure(message.id, self._refusal))]
             case Request():
                 return [] if self._anteroom.take(message) else [ToSession(failure(message.id, no_room()))]
             case Notification():
@@ -224,7 +248,8 @@ class Revival:
             outcomes.append(ToChild(Notification(methods.INITIALIZED)))
         if told.level is not UNSET:
             outcomes.append(self._again(methods.SET_LEVEL, told.level))
-        outcomes += [self._again(methods.SUBSCRIBE, params) for params in told.subscribed.values()]
+        self._later = dict(told.subscribed)
+        outcomes += self._go_on_replaying()
         if told.is_initialized:
             outcomes += self._news()
         for _, message in self._anteroom.empty():
@@ -232,9 +257,37 @@ class Revival:
         return outcomes
 
     def _again(self, method: str, params: Raw) -> ToChild:
-        ident = next(self._mint)
-        self._own.add(ident)
-        return ToChild(Request(ident, method, params))
+        request = Request(next(self._mint), method, params)
+        self._own[request.id] = request
+        return ToChild(request)
+
+    def _go_on_replaying(self) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        while self._later and len(self._own) < _AT_ONCE_MAX:
+            outcomes.append(self._again(methods.SUBSCRIBE, self._later.pop(next(iter(self._later)))))
+        return outcomes
+
+    def _overdue(self, message: Message) -> list[Outcome]:
+        """What the session says of a subscription comes after what it said before."""
+        if not self._later or not isinstance(message, Request) or message.method not in RECORDED:
+            return []
+        params = self._later.pop(methods.resource_uri(message.params), None)
+        return [] if params is None else [self._again(methods.SUBSCRIBE, params)]
+
+    def _replayed(self, request: Request, reply: Reply) -> list[Outcome]:
+        """What a full queue of ours refused is tried again, while there is an answer to come that tells when."""
+        outcomes: list[Outcome] = []
+        code = methods.error_code(reply.error) if isinstance(reply, Failure) else None
+        if code == Overloaded.code:
+            if not self._own:
+                return [Unlike(_unlike("did not take what the one before it had been told"))]
+            uri = methods.resource_uri(request.params)
+            if request.method == methods.SUBSCRIBE and uri in self.told.subscribed:
+                self._later[uri] = self.told.subscribed[uri]
+                return []
+        if code is not None:
+            outcomes.append(NotTaken(request.method, code))
+        return [*outcomes, *self._go_on_replaying()]
 
     def _news(self) -> list[Outcome]:
         changes = discovery.offer(self.told.greeted).changes
@@ -243,4 +296,4 @@ class Revival:
 
 
 def _unlike(what: str) -> Unavailable:
-    return Unavailable(f"the server was started again and {what}", reason="not_revived")
+    return Unavailable(f"the server was started again and {what}", reason="not_revived", retryable=False)

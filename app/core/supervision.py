@@ -191,7 +191,7 @@ class Supervision:
         )
 
     def _state(self, now: float, states: set[State]) -> State:
-        if self.restarts.is_failed:
+        if self.restarts.refused_for(now) is not None:
             return State.FAILED
         if self.restarts.pause(now) and not states & {State.READY, State.BUSY}:
             return State.BACKING_OFF

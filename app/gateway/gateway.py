@@ -131,7 +131,7 @@ class Gateway:
     def is_ready(self) -> bool:
         """Whether a new session would be taken, and at least one server could be started for it."""
         return not self.is_draining and any(
-            not self.supervisor.is_failed(upstream) and _can_start(upstream) for upstream in self.upstreams.values()
+            not self.supervisor.is_refused(upstream) and _can_start(upstream) for upstream in self.upstreams.values()
         )
 
     @property

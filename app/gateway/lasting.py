@@ -5,10 +5,11 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from app.core.ledger import unexecuted
 from app.core.parties import ToChild
 from app.core.probing import ToSession
 from app.core.restarts import Restarts
-from app.core.revival import RECORDED, Outcome, Phase, Revival, Told, Unlike
+from app.core.revival import RECORDED, NotTaken, Outcome, Phase, Revival, Told, Unlike
 from app.gateway.inorder import InOrder
 from app.gateway.settings import UpstreamSettings
 from app.gateway.supervisor import Supervisor
@@ -19,7 +20,11 @@ from app.protocol.jsonrpc import Message, Notification, Request, RequestId
 log = logging.getLogger("viaduct.session")
 
 _STARTED_AGAIN = frozenset({"exited_before_ready", "start_timed_out"})
-"""Ways for a start to fail after which another is tried."""
+"""Ways for a start to fail after which what the session has said waits for the next."""
+_ENDING = frozenset({"initialize_refused", "unsupported_revision"})
+"""Ways in which a server says that it will not do, now or later."""
+_AGAIN_SECONDS = 1.0
+"""So long after a start was in vain, whoever wants something has it tried again."""
 _TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED}
 
 
@@ -83,6 +88,11 @@ class LastingSeat:
         self._revival = Revival(mint, upstream.bounds, told)
         self._remembered = self._revival.told
         self._restarts = Restarts(supervisor.settings.restarts)
+        """Of children that were ready: too many of their deaths end the session."""
+        self._starts = Restarts(supervisor.settings.restarts)
+        """Of starts in a row that were in vain: the session waits for as long as that lasts."""
+        self._again_at = 0.0
+        self._has_told = False
         self._loop = asyncio.get_running_loop()
         self._in_order = InOrder(self._do)
         self._ready_at: float | None = None
@@ -119,6 +129,8 @@ class LastingSeat:
         if self._revival.phase is Phase.LIVE and place is not None and not _is_telling(message):
             place.submit(message)
         else:
+            if self._revival.is_refusing and self._loop.time() >= self._again_at and isinstance(message, Request):
+                self._return()
             self._perform(self._revival.submit(message))
             self.wake()
 
@@ -131,9 +143,7 @@ class LastingSeat:
 
     def leave(self) -> None:
         self._is_asleep = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._disarm()
         place, self._place = self._place, None
         if place is not None:
             place.leave()
@@ -153,8 +163,8 @@ class LastingSeat:
 
     def lost(self, fault: GatewayFault, reason: str) -> None:
         place, self._place = self._place, None
-        may_return = self._may_return(fault)
-        if may_return and self._revival.phase is Phase.LIVE and place is not None:
+        may_return, was_live = self._may_return(fault), self._revival.phase is Phase.LIVE
+        if may_return and was_live and place is not None:
             self._live.bereft(fault, place.withdraw)
         if place is not None:
             place.leave()
@@ -162,38 +172,70 @@ class LastingSeat:
             self._live.lost(fault, reason)
             return
         self._revival.lost()
-        self._count_death(self._loop.time())
-        if self._restarts.is_failed:
-            details = fault.details | {"cause": fault.reason}
-            too_often = Unavailable("the server ended too often in this session", reason="failed", details=details)
-            self._live.lost(too_often, "failed")
+        if was_live:
+            self._died(fault, self._loop.time())
         else:
-            self._wait()
+            self._started_in_vain(fault)
 
-    def _count_death(self, now: float) -> None:
+    def _may_return(self, fault: GatewayFault) -> bool:
+        """A server that cannot be started for now is no reason to end a session: that would end all at once."""
+        if not self._revival.may_revive or fault.reason in _ENDING:
+            return False
+        if self._upstream.on_exit == "restart":
+            return True
+        was_refused = isinstance(fault, Unavailable) and fault.reason not in _STARTED_AGAIN
+        return was_refused and self._revival.phase is not Phase.LIVE
+
+    def _died(self, fault: GatewayFault, now: float) -> None:
         ready_at, self._ready_at = self._ready_at, None
         if ready_at is not None:
             self._restarts.lived(now - ready_at)
         self._restarts.died(now, self._supervisor.chance())
+        if self._restarts.is_failed:
+            details = fault.details | {"cause": fault.reason}
+            sentence = "the server ended too often in this session"
+            self._live.lost(Unavailable(sentence, reason="failed", retryable=False, details=details), "failed")
+        else:
+            self._wait(self._tell(self._restarts.pause(now)))
 
-    def _wait(self) -> None:
-        pause = self._restarts.pause(self._loop.time())
-        extra = {"server": self._upstream.name, "attempt": self._restarts.attempt, "next_in": round(pause, 3)}
+    def _started_in_vain(self, fault: GatewayFault) -> None:
+        """What waits goes on waiting where the next start may be better, and hears why where that is not likely."""
+        now, chance, pause = self._loop.time(), self._supervisor.chance(), fault.retry_after
+        if pause is None:
+            self._starts.died(now, chance)
+            pause = self._tell(self._starts.pause(now))
+        else:  # Nothing was tried, and not all come back at the same moment.
+            pause += chance * _AGAIN_SECONDS
+        is_hopeless = isinstance(fault, Unavailable) and fault.reason not in _STARTED_AGAIN
+        if is_hopeless or self._starts.is_failed:
+            self._again_at = now + min(pause, _AGAIN_SECONDS)
+            self._revival.refuse(unexecuted(fault))
+            self._live.bereft(fault, self._revival.withdraw)
+        self._wait(pause)
+
+    def _tell(self, pause: float) -> float:
+        attempt = self._restarts.attempt + self._starts.attempt
+        extra = {"server": self._upstream.name, "attempt": attempt, "next_in": round(pause, 3)}
         log.info("session waits for another child", extra=extra)
+        return pause
+
+    def _wait(self, pause: float) -> None:
+        self._disarm()
         self._timer = self._loop.call_later(pause, self._return)
 
-    def _may_return(self, fault: GatewayFault) -> bool:
-        if self._upstream.on_exit == "end" or not self._revival.may_revive:
-            return False
-        return not isinstance(fault, Unavailable) or fault.reason in _STARTED_AGAIN
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _return(self) -> None:
-        self._timer = None
+        self._disarm()
         try:
             self._supervisor.admit(self._upstream)
         except Unavailable as fault:
-            self._live.lost(fault, fault.reason)
+            self._started_in_vain(fault)
             return
+        self._has_told = False
         self._place = self._take_place(self, again=True)
         self._perform(self._revival.revive())
 
@@ -205,6 +247,7 @@ class LastingSeat:
             self._live.remember(self._remembered)
         if self._revival.phase is Phase.LIVE and self._ready_at is None:
             self._ready_at = self._loop.time()
+            self._starts = Restarts(self._supervisor.settings.restarts)
         self._in_order.perform(outcomes)
 
     def _do(self, outcome: Outcome) -> None:
@@ -219,6 +262,12 @@ class LastingSeat:
                 if place is not None:
                     place.leave()
                 self._live.lost(outcome.fault, outcome.fault.reason)
+            case NotTaken() if not self._has_told:
+                self._has_told = True
+                extra = {"server": self._upstream.name, "method": outcome.method, "code": outcome.code}
+                log.warning("the next child did not take what the one before it had", extra=extra)
+            case NotTaken():
+                pass  # One line for each child is enough.
 
 
 def _is_telling(message: Message) -> bool:

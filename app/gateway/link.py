@@ -74,7 +74,6 @@ class Link:
     def open(self) -> None:
         """Start the child; until it runs, what is written waits."""
         self._opened_at = monotonic()
-        self._tally.child_starts += 1
         self._tally.children.add(self)
         self._tasks.spawn(self._start(), f"start {self._upstream.name}")
 

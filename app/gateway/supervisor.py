@@ -58,8 +58,10 @@ class Supervisor:
         upstream.tally.child_restarts += 1
         self._post(upstream).wanted_in_place()
 
-    def is_failed(self, upstream: UpstreamSettings) -> bool:
-        return self._post(upstream).supervision.restarts.is_failed
+    def is_refused(self, upstream: UpstreamSettings) -> bool:
+        """Whether it has failed, and whoever comes now comes too early."""
+        post = self._post(upstream)
+        return post.supervision.restarts.refused_for(post.now) is not None
 
     def views(self, upstreams: Iterable[UpstreamSettings]) -> list[ServerView]:
         """How each of these servers is now, and each child of it."""

@@ -139,12 +139,13 @@ class Ward:
         Raises:
             Unavailable: it could not be started, or the server has failed meanwhile.
         """
-        if self._is_unwanted.is_set():
-            return None
-        store = self._post.store
-        kept = None if store is None else store.take()
+        is_wanted, store = not self._is_unwanted.is_set(), self._post.store
+        kept = store.take() if is_wanted and store is not None else None
         if kept is not None:
             return self._take_over(kept, listener)
+        self._post.upstream.tally.child_starts += 1
+        if not is_wanted:
+            return None
         if not await self._place.came:
             return None
         return await self._start_here(listener)
@@ -155,6 +156,7 @@ class Ward:
         Raises:
             Unavailable: it could not be started.
         """
+        self._post.upstream.tally.child_starts += 1
         child = await self._spawn(listener)
         if child is not None and not self._is_unwanted.is_set():
             self._supervision.warmed(self._number)

@@ -1,11 +1,15 @@
 """Children of a server that are started for whoever comes next, and that nobody has greeted yet."""
 
 import asyncio
+import logging
 
 from app.core.restarts import RestartPolicy, Restarts
 from app.gateway.ward import Post, Ward
 from app.protocol.faults import Unavailable
+from app.telemetry.tally import count
 from app.upstreams.child import Exit
+
+log = logging.getLogger("viaduct.supervisor")
 
 _AGAIN_SECONDS = 1.0
 """When to look again, where there was no room."""
@@ -20,6 +24,7 @@ class Warm:
 
     def __init__(self, post: Post, policy: RestartPolicy) -> None:
         self._post = post
+        self._deaths_max = policy.deaths
         self._restarts = Restarts(policy)
         self._kept: list[_Keeper] = []
         self._coming: set[Ward] = set()
@@ -40,7 +45,7 @@ class Warm:
             if child is not None and not child.is_ending:
                 self.fill()
                 return keeper.ward
-            self._stop(keeper)
+            self._stop(keeper, "exited_before_ready")
         return None
 
     def fill(self) -> None:
@@ -68,7 +73,7 @@ class Warm:
         for ward in self._coming:
             ward.unwanted()
         while self._kept:
-            self._stop(self._kept.pop())
+            self._stop(self._kept.pop(), "released")
 
     def lost(self, keeper: "_Keeper", exit: Exit) -> None:  # noqa: A002 - the field's word
         """It ended before anybody came for it."""
@@ -77,9 +82,12 @@ class Warm:
         keeper.ward.died("exited_before_ready", exit)
         self._restarts.lived(now - keeper.since)
         self._restarts.died(now, self._post.chance())
+        if self._restarts.attempt == self._deaths_max:
+            extra = {"server": self._post.upstream.name, "exit": exit.describe(), "attempt": self._restarts.attempt}
+            log.warning("warm children end again and again before anybody comes", extra=extra)
         if keeper in self._kept:
             self._kept.remove(keeper)
-            self._stop(keeper)
+            self._stop(keeper, "exited_before_ready")
         self.fill()
 
     def _fill_now(self) -> None:
@@ -90,15 +98,16 @@ class Warm:
         keeper = _Keeper(self, ward)
         try:
             child = await ward.start_for_later(keeper)
-        except Unavailable:  # Who wants one now will hear why, and have it filled up again.
+        except Unavailable as fault:  # Who wants one now will hear why, and have it filled up again.
             ward.unwanted()
             child = None
+            count(self._post.upstream.tally.child_ends, fault.reason)
         finally:
             self._coming.discard(ward)
         if child is None:
             return
         if self._is_closed:
-            await self._end(keeper)
+            await self._end(keeper, "released")
             return
         child.pause_reading()
         keeper.since = self._post.now
@@ -108,15 +117,16 @@ class Warm:
     def _renew(self, keeper: "_Keeper") -> None:
         """It has waited for too long: who knows what it still remembers rightly."""
         self._kept.remove(keeper)
-        self._stop(keeper)
+        self._stop(keeper, "renewed")
         self.fill()
 
-    def _stop(self, keeper: "_Keeper") -> None:
+    def _stop(self, keeper: "_Keeper", reason: str) -> None:
         keeper.timer.cancel()
-        self._post.tasks.spawn(self._end(keeper), f"stop {self._post.upstream.name}")
+        self._post.tasks.spawn(self._end(keeper, reason), f"stop {self._post.upstream.name}")
 
-    async def _end(self, keeper: "_Keeper") -> None:
+    async def _end(self, keeper: "_Keeper", reason: str) -> None:
         keeper.is_over = True
+        count(self._post.upstream.tally.child_ends, reason)
         keeper.ward.unwanted()
         if keeper.ward.child is not None:
             await keeper.ward.stop(keeper.ward.child)

@@ -25,7 +25,7 @@ class GatewayFault(Exception):
 
     code: ClassVar[int]
     reason: str = "fault"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
     def __init__(
         self,
@@ -33,10 +33,13 @@ class GatewayFault(Exception):
         *,
         reason: str | None = None,
         executed: Executed = "no",
+        retryable: bool | None = None,
         retry_after: float | None = None,
         details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message)
+        if retryable is not None:
+            self.retryable = retryable
         self.message = message
         self.reason = reason or type(self).reason
         self.executed: Executed = executed

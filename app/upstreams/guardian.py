@@ -24,7 +24,8 @@ _PROGRAM = "import sys; sys.path.append(sys.argv[2]); from app.upstreams.vigil i
 _KEPT = ("LD_LIBRARY_PATH",)
 """Of our environment, what Python may need to be found; it gets nothing that may be secret."""
 _TRIAL_SECONDS = 1.0
-"""One that ends sooner would end again."""
+"""One that ends sooner may end again at once, so the next one waits: that long, then twice as long each time."""
+_PAUSE_MAX_SECONDS = 60.0
 
 
 class Guardian:
@@ -35,6 +36,9 @@ class Guardian:
         self._lifeline = -1
         self._started_at = 0.0
         self._is_wanted = True
+        self._failures = 0
+        """How many in a row could not run."""
+        self._timer: asyncio.TimerHandle | None = None
         self._gone = asyncio.Event()
         self._gone.set()
 
@@ -45,12 +49,13 @@ class Guardian:
 
     def start(self) -> None:
         """Where there is something to sweep: with the first process of a container everything else ends anyway."""
+        self._timer = None
         if os.getpid() == 1 or not proc.pids():
             return
         try:
             self._process, self._lifeline = _started()
         except OSError as wrong:
-            log.warning("no guardian: a killed gateway may leave processes behind", extra={"cause": wrong.strerror})
+            self._start_later(logging.WARNING, "no guardian", {"cause": str(wrong.strerror)})
             return
         self._started_at = self._loop.time()
         self._gone.clear()
@@ -60,6 +65,8 @@ class Guardian:
     async def end(self) -> None:
         """For a gateway that ends in order, and has swept itself."""
         self._is_wanted = False
+        if self._timer is not None:
+            self._timer.cancel()
         if self._process is not None:
             self._process.kill()
         await self._gone.wait()
@@ -73,10 +80,19 @@ class Guardian:
         if not self._is_wanted:
             return
         if self._loop.time() - self._started_at < _TRIAL_SECONDS:
-            log.error("the guardian cannot run: a killed gateway may leave processes behind", extra=_how(status))
+            self._start_later(logging.ERROR, "the guardian cannot run", _how(status))
             return
+        self._failures = 0
         log.warning("the guardian was ended, starting another", extra=_how(status))
         self.start()
+
+    def _start_later(self, level: int, what: str, how: dict[str, str]) -> None:
+        """It is said once in a row: what cannot be stays so for a while."""
+        if not self._failures:
+            log.log(level, "%s: a killed gateway may leave processes behind; it is tried again", what, extra=how)
+        pause = min(_PAUSE_MAX_SECONDS, _TRIAL_SECONDS * 2.0**self._failures)
+        self._failures = min(self._failures + 1, 60)
+        self._timer = self._loop.call_later(pause, self.start)
 
 
 def _started() -> tuple[subprocess.Popen[bytes], int]:

@@ -5,6 +5,8 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +14,29 @@ import pytest
 from tests.chaos.conftest import Connect
 from tests.support import metrics
 from tests.support.client import Client, called
-from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving, stateless_entry
+from tests.support.gateway import (
+    OTHER_TOKEN,
+    TOKEN,
+    Gateway,
+    config,
+    entry,
+    eventually,
+    serving,
+    stage,
+    stateless_entry,
+)
 from tests.support.http import Reply, on_loop, soon
 
 CALL = "tools/call"
 BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
+RESTARTS = {"backoff": 0.1, "maxBackoff": 0.5, "deaths": 4, "coolDown": 0.5}
 LISTS = {f"notifications/{what}/list_changed" for what in ("tools", "prompts", "resources")}
+
+
+def script(path: Path) -> Path:
+    path.write_text(f"#!/bin/sh\nexec {' '.join(stage())}\n")
+    path.chmod(0o755)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +51,14 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         "fickle": entry("--mode", "crash_on_initialized", "--once", str(folder / "fickle"), **BRISK),
         "changing": entry("--mode", "changes", "--once", str(folder / "changing"), **BRISK),
         "refusing": entry("--mode", "refuses_later", "--once", str(folder / "refusing"), **BRISK),
-        "failing": entry("--mode", "fails_later", "--once", str(folder / "failing"), **BRISK),
+        "failing": {
+            "command": "sh",
+            "args": ["-c", f"test -e {folder}/out && exit 5; exec {' '.join(stage())}"],
+            **BRISK,
+        },
+        "moving": {"command": str(script(folder / "moving")), **BRISK},
     }
-    with serving(config(servers, restarts={"backoff": 0.1, "deaths": 4, "coolDown": 0.5}), folder) as gateway:
+    with serving(config(servers, restarts=RESTARTS), folder) as gateway:
         yield gateway
 
 
@@ -170,12 +194,45 @@ async def test_a_server_that_is_not_the_one_it_was_ends_the_session(
 
 
 @on_loop
-async def test_a_server_that_does_not_start_any_more_ends_the_session(gateway: Gateway, connect: Connect) -> None:
-    client = await connect("failing")
+async def test_a_server_that_does_not_start_for_a_while_ends_no_session(gateway: Gateway, connect: Connect) -> None:
+    clients = [await connect("failing") for _ in range(6)]
+    pids = [int(await client.tool("pid")) for client in clients]
+    (gateway.folder / "out").touch()
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    await asyncio.gather(*(client.call("tools/list") for client in clients))  # Some may meet a child that dies.
+    answers = await asyncio.gather(*(client.call("tools/list") for client in clients))
+    for error in (answer["error"] for answer in answers):
+        assert (error["code"], error["data"]["executed"]) == (-31001, "no")
+        assert error["data"]["reason"] in {"failed", "exited_before_ready"}
+    (gateway.folder / "out").unlink()
+
+    async def is_served(client: Client) -> bool:
+        return "result" in await client.call("tools/list")
+
+    assert [await soon(partial(is_served, client), 10) for client in clients] == [True] * 6
+
+
+@on_loop
+async def test_while_a_command_is_missing_calls_hear_so_at_once_and_the_session_goes_on(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client, command = await connect("moving"), gateway.folder / "moving"
+    command.rename(gateway.folder / "moved")
     await kill(gateway, client)
-    error = (await client.call("tools/list"))["error"]
-    assert (error["code"], error["data"]["reason"], error["data"]["executed"]) == (-31001, "failed", "no")
-    assert await ended(client)
+    for _ in range(2):
+        error = (await client.call("tools/list"))["error"]
+        assert (error["code"], error["data"]["reason"], error["data"]["executed"]) == (
+            -31001,
+            "command_not_found",
+            "no",
+        )
+    (gateway.folder / "moved").rename(command)
+
+    async def is_served() -> bool:
+        return "result" in await client.call("tools/list")
+
+    assert await soon(is_served, 5)
 
 
 @on_loop

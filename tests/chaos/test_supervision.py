@@ -24,7 +24,7 @@ from tests.support.gateway import (
     stage,
     stateless_entry,
 )
-from tests.support.http import Reply, on_loop, request
+from tests.support.http import Reply, on_loop, request, soon
 from tests.support.metrics import number
 from tests.support.stateless import StatelessClient
 
@@ -108,6 +108,25 @@ async def test_after_the_cool_down_one_start_is_tried_and_the_server_heals(gatew
         while await tried() == 503:
             await asyncio.to_thread(eventually, lambda: False, 0.05)
     assert await (await Client(gateway, "mended").open()).tool("echo", nonce="healed") == "healed"
+
+
+def test_after_the_cool_down_a_gateway_is_ready_although_nobody_has_tried(tmp_path: Path) -> None:
+    servers = {"broken": entry("--mode", "exit_early", **BRISK)}
+    with serving(config(servers, restarts={**RESTARTS, "coolDown": 1.5}), tmp_path) as gateway:
+
+        async def is_ready() -> bool:
+            return (await request(gateway.port, "GET", "/readyz", token=None)).status == 200
+
+        @on_loop
+        async def check() -> None:
+            await fail(gateway, "broken")
+            assert not await is_ready()
+            assert await soon(is_ready, 5)
+            assert await number(gateway, "viaduct_server_state", server="broken", state="idle") == 1
+            assert (await opened(gateway, "broken"))[0].status == 200
+            assert not await is_ready()
+
+        check()
 
 
 def test_a_gateway_of_which_every_server_has_failed_is_not_ready(tmp_path: Path) -> None:

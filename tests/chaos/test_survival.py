@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.client import Client, called, greeting
-from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving
-from tests.support.http import Event, Reply, on_loop
+from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving, stage
+from tests.support.http import Event, Reply, on_loop, soon
 from tests.support.metrics import number
 
 CALL = "tools/call"
@@ -63,6 +63,35 @@ async def test_an_old_session_is_served_by_a_child_that_is_started_when_somebody
             client.port = again.port
             assert await client.tool("echo", nonce="after") == "after"
         assert len(again.children()) == 2
+
+
+@on_loop
+async def test_sessions_outlive_a_server_that_cannot_be_started_when_they_are_taken_up(tmp_path: Path) -> None:
+    flag = tmp_path / "net"
+    command = ["-c", f"test -e {flag} || exit 9; exec {' '.join(stage())}"]
+    servers = {"later": {"command": "sh", "args": command, **BRISK}}
+    restarts = {"backoff": 0.05, "maxBackoff": 0.5, "deaths": 3, "coolDown": 0.5}
+    told = config(servers, store=f"sqlite://{tmp_path}/sessions.db", restarts=restarts)
+    flag.touch()
+    with serving(told, tmp_path) as gateway:
+        clients = [await Client(gateway, "later").open() for _ in range(6)]
+        kill(gateway)
+    flag.unlink()
+    with serving(told, tmp_path) as again:
+        for client in clients:
+            client.port = again.port
+        refused = await asyncio.gather(*(client.status() for client in clients))
+        assert set(refused) <= {200, 503}
+        assert eventually(lambda: "server failed" in again.log, 5)
+        flag.touch()
+
+        async def all_are_served() -> bool:
+            said = await asyncio.gather(*(client.status() for client in clients))
+            assert set(said) <= {200, 503}
+            return set(said) == {200} and len(again.children()) == 6
+
+        assert await soon(all_are_served, 10)
+        assert {await client.tool("echo", nonce="after") for client in clients} == {"after"}
 
 
 @on_loop

@@ -13,6 +13,7 @@ import pytest
 from tests.support.client import Client
 from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving
 from tests.support.http import on_loop
+from tests.support.metrics import at_rest, number
 from tests.support.stateless import StatelessClient
 
 BRISK = {"stopTimeout": 0.3, "killTimeout": 0.3}
@@ -88,6 +89,31 @@ def test_a_server_that_does_not_start_is_not_started_for_ever(tmp_path: Path) ->
         assert eventually(lambda: is_full(gateway, 0), 5)
         starts = gateway.log.count("child started")
         assert not eventually(lambda: gateway.log.count("child started") > starts, 0.3)
+
+
+def test_who_ends_again_and_again_before_anybody_comes_is_warned_of_once_and_counted(tmp_path: Path) -> None:
+    """They live for longer than a start takes, so they do not count against their server."""
+    brief = {"brief": {"command": "sh", "args": ["-c", "sleep 0.2; exit 4"], **BRISK, "warm": 1}}
+    restarts = {"backoff": 0.01, "maxBackoff": 0.01, "deaths": 3, "window": 0.1}
+    with serving(config(brief, restarts=restarts), tmp_path) as gateway:
+        assert eventually(lambda: gateway.log.count("child started") > 5, 10)
+        shown = at_rest(gateway)
+        [starts] = shown["viaduct_child_starts_total"].values()
+        [(labels, ends)] = shown["viaduct_child_ends_total"].items()
+        assert dict(labels)["reason"] == "exited_before_ready"
+        assert starts > 5
+        assert starts - 1 <= ends <= starts
+        assert gateway.log.count("warm children end again and again") == 1
+
+
+@on_loop
+async def test_one_that_is_taken_is_counted_once(gateway: Gateway) -> None:
+    client = await Client(gateway).open()
+    assert eventually(lambda: is_full(gateway, 3), 5)
+    assert await number(gateway, "viaduct_child_starts_total") == 3
+    assert (await client.delete()).status == 204
+    assert eventually(lambda: is_full(gateway, 2), 5)
+    assert await number(gateway, "viaduct_child_ends_total") == 1
 
 
 def test_what_waits_goes_with_the_gateway(tmp_path: Path) -> None:

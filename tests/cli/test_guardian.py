@@ -16,7 +16,7 @@ from tests.support.gateway import eventually
 from tests.upstreams.heard import dies, is_alive
 
 LONG_SINCE = 1.1
-"""A guardian that ends sooner is not replaced."""
+"""A guardian that ends sooner is replaced after a pause."""
 
 
 def guardians(pid: int) -> set[int]:

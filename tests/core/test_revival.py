@@ -7,8 +7,9 @@ import pytest
 from app.core.bounds import Bounds
 from app.core.parties import ToChild
 from app.core.probing import ToSession
-from app.core.revival import Phase, Revival, Unlike
-from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
+from app.core.revival import NotTaken, Phase, Revival, Unlike
+from app.protocol.faults import Unavailable
+from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, failure, payload
 from tests.core.sessions import GREETING, raw
 
 OFFERS = payload(
@@ -97,7 +98,7 @@ def test_level_and_subscriptions_are_told_as_they_were_last_agreed(revival: Revi
     ]
     assert not revival.is_passing
     assert revival.receive(Result(101, raw("{}"))) == []
-    assert revival.receive(Failure(102, raw("{}"))) == []
+    assert revival.receive(Failure(102, raw('{"code":-32002}'))) == [NotTaken("resources/subscribe", -32002)]
     assert revival.is_passing
 
 
@@ -166,6 +167,75 @@ def test_a_child_that_dies_too_leaves_everything_for_the_next(revival: Revival) 
     assert revival.receive(Result(101, OFFERS))[-1] == ToChild(asked(2, "tools/list"))
 
 
+def subscribe(ident: int, number: int) -> ToChild:
+    return ToChild(asked(ident, "resources/subscribe", uri=f"a:{number}"))
+
+
+def subscribed(revival: Revival, number: int) -> list[object]:
+    """What the next child is told of so many subscriptions at once."""
+    agree(revival, *(asked(1000 + n, "resources/subscribe", uri=f"a:{n}") for n in range(number)))
+    return [told for told in revived(revival) if told not in (ToChild(INITIALIZED), TOOLS_CHANGED)]
+
+
+def test_many_subscriptions_are_told_a_few_at_a_time_and_the_next_when_one_is_answered(revival: Revival) -> None:
+    told = subscribed(revival, 40)
+    assert told == [subscribe(101 + n, n) for n in range(32)]
+    for n in range(8):
+        assert not revival.is_passing
+        assert revival.receive(Result(101 + n, raw("{}"))) == [subscribe(133 + n, 32 + n)]
+    for n in range(8, 40):
+        assert revival.receive(Result(101 + n, raw("{}"))) == []
+    assert revival.is_passing
+
+
+def test_what_the_session_says_of_a_subscription_comes_after_what_it_said_of_it_before(revival: Revival) -> None:
+    subscribed(revival, 40)
+    end = asked(2, "resources/unsubscribe", uri="a:39")
+    assert revival.submit(end) == [subscribe(133, 39), ToChild(end)]
+    revival.receive(Result(133, raw("{}")))
+    revival.receive(Result(2, raw("{}")))
+    assert "a:39" not in revival.told.subscribed
+
+
+def test_a_child_that_dies_before_it_was_told_all_leaves_all_for_the_next(revival: Revival) -> None:
+    subscribed(revival, 40)
+    revival.lost()
+    revival.revive()
+    again = revival.receive(Result(133, OFFERS))
+    assert sum(isinstance(told, ToChild) for told in again) == 1 + 32
+    assert subscribe(134, 0) in again
+
+
+FULL = payload({"code": -31005, "message": "the queue is full"})
+
+
+def test_what_finds_no_room_on_its_way_to_the_child_is_told_again_and_not_forgotten(revival: Revival) -> None:
+    subscribed(revival, 2)
+    assert revival.receive(Failure(102, FULL)) == []
+    assert not revival.is_passing
+    assert revival.receive(Result(101, raw("{}"))) == [subscribe(103, 1)]
+    assert revival.receive(Result(103, raw("{}"))) == []
+    assert revival.is_passing
+
+
+def test_a_child_to_which_nothing_gets_through_is_no_successor(revival: Revival) -> None:
+    subscribed(revival, 2)
+    revival.receive(Failure(101, FULL))
+    (unlike,) = revival.receive(Failure(102, FULL))
+    assert isinstance(unlike, Unlike)
+
+
+def test_while_there_can_be_no_child_requests_are_answered_and_with_the_next_they_wait_again(revival: Revival) -> None:
+    revival.lost()
+    fault = Unavailable("not now", reason="failed")
+    revival.refuse(fault)
+    assert revival.is_refusing
+    assert revival.submit(asked(2, "tools/list")) == [ToSession(failure(2, fault))]
+    revival.revive()
+    assert not revival.is_refusing
+    assert revival.submit(asked(3, "tools/list")) == []
+
+
 OTHER = payload({"protocolVersion": "2025-06-18", "capabilities": {}})
 
 
@@ -175,7 +245,7 @@ def test_a_child_that_is_not_as_the_one_before_it_is_no_successor(revival: Reviv
     revival.revive()
     (unlike,) = revival.receive(reply)
     assert isinstance(unlike, Unlike)
-    assert (unlike.fault.reason, unlike.fault.executed) == ("not_revived", "no")
+    assert (unlike.fault.reason, unlike.fault.executed, unlike.fault.retryable) == ("not_revived", "no", False)
 
 
 def test_what_the_child_says_for_itself_passes_at_any_time(revival: Revival) -> None:

@@ -110,8 +110,11 @@ def test_a_child_that_may_not_have_understood_the_question_counts_for_nothing(se
 def test_one_trial_after_the_cool_down_decides(server: Supervision) -> None:
     stillborn(server)
     stillborn(server)
+    assert server.view(299).state is State.FAILED
+    assert server.view(300).state is State.IDLE
     number = server.wanted(300)
     assert server.is_trial(number)
+    assert server.view(300).state is State.FAILED
     assert not server.is_trial(server.wanted(300))
     server.stopping(number)
     again = server.wanted(300)

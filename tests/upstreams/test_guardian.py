@@ -40,6 +40,42 @@ async def test_one_that_ends_at_once_is_not_started_over_and_over(
 
 
 @on_loop
+async def test_one_that_is_killed_right_after_its_start_is_replaced_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_TRIAL_SECONDS", 0.3)
+    guardian, killed = Guardian(), set[int]()
+    guardian.start()
+
+    async def another() -> bool:
+        return guardian.pid is not None and guardian.pid not in killed
+
+    for _ in range(2):
+        assert await soon(another, 5)
+        assert guardian.pid is not None
+        killed.add(guardian.pid)
+        os.kill(guardian.pid, 9)
+    assert await soon(another, 5)
+    assert [sentence.startswith("the guardian cannot run") for sentence in caplog.messages] == [True]
+    await guardian.end()
+
+
+@on_loop
+async def test_who_ends_while_the_next_one_waits_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TRIAL_SECONDS", 0.1)
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    guardian = Guardian()
+    guardian.start()
+    await guardian.end()
+    monkeypatch.undo()
+
+    async def is_there() -> bool:
+        return guardian.pid is not None
+
+    assert not await soon(is_there, 0.3)
+
+
+@on_loop
 async def test_one_that_cannot_be_started_is_missed_and_no_more(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
