@@ -177,7 +177,7 @@ class Gateway:
             self._admit(upstream, owner)
         live, seat = self._seated(upstream, owner, "streamable", seat)
         begun = self._begun[live.ident] = Begun(wish, live, seat)
-        live.on_forsaken = partial(self._forsaken, begun)
+        live.on_forsaken = partial(begun.leave, self._foundlings)
         return live
 
     def delete(self, live: LiveSession) -> None:
@@ -341,10 +341,6 @@ class Gateway:
             self._foundlings.forget(begun.wish, begun)
         for key in [key for key, implicit in self._implicit.items() if implicit is live]:
             del self._implicit[key]
-
-    def _forsaken(self, begun: Begun) -> None:
-        begun.seat.awaited(is_awaited=False)
-        self._foundlings.leave(begun.wish, begun)
 
     def _came_back(self, live: LiveSession) -> None:
         """Its client knows its id, so it waits for its server, too."""
