@@ -28,13 +28,12 @@ from app.gateway.stream import Unheard
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
-from app.protocol.faults import ShuttingDown, Unavailable, UnknownSession
+from app.protocol.faults import ShuttingDown, UnknownSession
 from app.protocol.jsonrpc import Notification, Request
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.stores.port import Saved, Store
 from app.telemetry.tally import Census
-from app.upstreams.command import resolve
-from app.upstreams.sweep import sweep_forsaken
+from app.upstreams.sweeper import sweep_forsaken_off_loop
 
 log = logging.getLogger("viaduct.session")
 
@@ -76,8 +75,9 @@ class Gateway:
         self.supervisor.tell_protections(self.upstreams.values())
         if self._store is not None:
             self._store.start()
+            self._sleepers.trim(self.settings.sessions.count_max, self.settings.sessions.per_principal_max)
         self.supervisor.keep_warm(self.upstreams.values())
-        self._tasks.spawn(_sweep_forsaken(), "sweep")
+        self._tasks.spawn(sweep_forsaken_off_loop(), "sweep")
 
     async def stop(self) -> None:
         """End every session and wait until every child is gone."""
@@ -129,9 +129,11 @@ class Gateway:
     @property
     def is_ready(self) -> bool:
         """Whether a new session would be taken, and at least one server could be started for it."""
-        return not self.is_draining and any(
-            not self.supervisor.is_failed(upstream) and _can_start(upstream) for upstream in self.upstreams.values()
-        )
+        return not self.is_draining and any(map(self.supervisor.could_start, self.upstreams.values()))
+
+    @property
+    def is_store_failing(self) -> bool:
+        return self._store is not None and self._store.is_failing
 
     def views(self) -> list[ServerView]:
         """How each server is, and each child of it."""
@@ -207,8 +209,6 @@ class Gateway:
         ident = self.access.opened(owner, upstream.name, None if seat is None else seat.leave)
         live = self._opening.fresh(ident, upstream, owner, transport, mint, lasts=lasts)
         self._sessions[live.ident] = live
-        if len(self._sessions) + len(self._sleepers) > self.settings.sessions.count_max:
-            self._sleepers.forget_oldest()
         self._own(owner)
         if seat is None:
             seat = self._seat(upstream, mint, live)
@@ -233,6 +233,10 @@ class Gateway:
     def is_asleep(self, ident: str, upstream: str, owner: str) -> bool:
         """Whether a gateway that is gone has left this session, and nobody has come back to it yet."""
         return ident not in self._sessions and self._sleepers.holds(ident, upstream, owner)
+
+    async def delete_asleep(self, ident: str) -> None:
+        """Its client does not want it any more."""
+        await self._sleepers.delete(ident, self.settings.sessions.commit_seconds)
 
     async def wake(self, ident: str, upstream: UpstreamSettings, owner: str) -> None:
         """Take up such a session; who comes meanwhile waits for that, too.
@@ -285,7 +289,18 @@ class Gateway:
     def _admit(self, upstream: UpstreamSettings, owner: str, *, is_new: bool = True) -> None:
         if self.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-        self._gate.admit(upstream, owner, len(self._sessions), self._owned.get(owner, 0), is_new=is_new)
+        sessions, owned = len(self._sessions), self._owned.get(owner, 0)
+        asleep = self._sleepers.of(owner) if is_new and self._sleepers else 0
+        is_full = self._is_full(sessions + len(self._sleepers), owned + asleep)
+        if is_new:
+            sessions += len(self._sleepers) - (1 if is_full and asleep else 0)
+        self._gate.admit(upstream, owner, sessions, owned, is_new=is_new)
+        if is_full and asleep:
+            self._sleepers.forget_oldest_of(owner)
+
+    def _is_full(self, sessions: int, owned: int) -> bool:
+        limits = self.settings.sessions
+        return sessions >= limits.count_max or owned >= limits.per_principal_max
 
     def _take_place(
         self, upstream: UpstreamSettings, mint: Iterator[int], owner: str, seat: LastingSeat, *, again: bool
@@ -381,18 +396,3 @@ class Gateway:
             elif now - live.used_at > limits.idle_seconds:
                 live.close("idle")
         self._arm_sweep()
-
-
-def _can_start(upstream: UpstreamSettings) -> bool:
-    try:
-        resolve(upstream.command)
-    except Unavailable:
-        return False
-    return True
-
-
-async def _sweep_forsaken() -> None:
-    """A gateway that was killed could not stop what its children had started."""
-    killed = await asyncio.to_thread(sweep_forsaken)
-    if killed:
-        log.warning("processes of a gateway that is gone were killed", extra={"count": len(killed)})
