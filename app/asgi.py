@@ -110,6 +110,7 @@ def gateway_settings(config: Config) -> GatewaySettings:
             idle_seconds=settings.stateless.idle_timeout,
             children_max=settings.stateless.max_children,
             groups_max=settings.stateless.max_capability_sets,
+            owned_max=settings.stateless.max_children_per_principal,
             requests_max=settings.stateless.max_requests,
             parked_max=settings.stateless.max_parked,
             bytes_max=settings.stateless.max_bytes,

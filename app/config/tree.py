@@ -242,6 +242,7 @@ class Stateless(Block):
     ask_within: Seconds = 0.2
     idle_timeout: Seconds = 300
     max_children: Count = 16
+    max_children_per_principal: Count = 64
     max_capability_sets: Count = 8
     max_requests: Count = 1000
     max_parked: Count = 100

@@ -142,6 +142,22 @@ class Leases:
             del self._children[number]
         return expired
 
+    @property
+    def child_count(self) -> int:
+        return len(self._children)
+
+    def idle(self) -> list[float]:
+        """Since when each of those is idle that nobody has."""
+        return [child.idle_at for child in self._children.values() if child.idle_at < FOREVER]
+
+    def give_up_idle(self) -> ChildNumber | None:
+        """The child to stop: of those that nobody has, the one that has been idle for longest."""
+        number = min(self._children, key=lambda number: self._children[number].idle_at, default=None)
+        if number is None or self._children[number].idle_at == FOREVER:
+            return None
+        del self._children[number]
+        return number
+
     def _serve(self) -> list[Grant]:
         grants: list[Grant] = []
         while self._waiting:

@@ -40,6 +40,7 @@ _OF_REASONS = {
             "sessions.maxPerPrincipal",
             "sessions.ratePerPrincipal",
             "limits.inFlight",
+            "stateless.maxChildrenPerPrincipal",
             "stateless.maxRequests",
             "stateless.maxParked",
             "stateless.maxBytes",

@@ -34,6 +34,11 @@ class Begun:
         self.seat = seat
         self._live = live
 
+    def leave(self, foundlings: "Foundlings") -> None:
+        """Nobody waits for it now."""
+        self.seat.awaited(is_awaited=False)
+        foundlings.leave(self.wish, self)
+
     def give_up(self) -> LastingSeat | None:
         """Unless its client came back by its id."""
         if self._live.is_over or self._live.is_confirmed:

@@ -28,12 +28,11 @@ from app.gateway.stream import Unheard
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
 from app.protocol import methods
-from app.protocol.faults import ShuttingDown, Unavailable, UnknownSession
+from app.protocol.faults import ShuttingDown, UnknownSession
 from app.protocol.jsonrpc import Notification, Request
 from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.stores.port import Saved, Store
 from app.telemetry.tally import Census
-from app.upstreams.command import resolve
 from app.upstreams.sweeper import sweep_forsaken_off_loop
 
 log = logging.getLogger("viaduct.session")
@@ -130,9 +129,7 @@ class Gateway:
     @property
     def is_ready(self) -> bool:
         """Whether a new session would be taken, and at least one server could be started for it."""
-        return not self.is_draining and any(
-            not self.supervisor.is_refused(upstream) and _can_start(upstream) for upstream in self.upstreams.values()
-        )
+        return not self.is_draining and any(map(self.supervisor.could_start, self.upstreams.values()))
 
     @property
     def is_store_failing(self) -> bool:
@@ -182,7 +179,7 @@ class Gateway:
             self._admit(upstream, owner)
         live, seat = self._seated(upstream, owner, "streamable", seat)
         begun = self._begun[live.ident] = Begun(wish, live, seat)
-        live.on_forsaken = partial(self._forsaken, begun)
+        live.on_forsaken = partial(begun.leave, self._foundlings)
         return live
 
     def delete(self, live: LiveSession) -> None:
@@ -360,10 +357,6 @@ class Gateway:
         for key in [key for key, implicit in self._implicit.items() if implicit is live]:
             del self._implicit[key]
 
-    def _forsaken(self, begun: Begun) -> None:
-        begun.seat.awaited(is_awaited=False)
-        self._foundlings.leave(begun.wish, begun)
-
     def _came_back(self, live: LiveSession) -> None:
         """Its client knows its id, so it waits for its server, too."""
         begun = self._begun.get(live.ident)
@@ -403,11 +396,3 @@ class Gateway:
             elif now - live.used_at > limits.idle_seconds:
                 live.close("idle")
         self._arm_sweep()
-
-
-def _can_start(upstream: UpstreamSettings) -> bool:
-    try:
-        resolve(upstream.command)
-    except Unavailable:
-        return False
-    return True

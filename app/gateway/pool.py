@@ -16,6 +16,7 @@ from app.gateway.common import CommonChild
 from app.gateway.live_exchange import Asked, LiveExchange
 from app.gateway.schemas import Schemas
 from app.gateway.settings import PoolSettings, UpstreamSettings
+from app.gateway.spares import Spares
 from app.gateway.supervisor import Supervisor
 from app.protocol import methods, stateless
 from app.protocol.faults import Overloaded
@@ -80,11 +81,27 @@ class Pool:
         known_as = self._earlier(asked.owner) if as_modern and key not in self._groups else key
         known = self._groups.get(known_as)
         if known is None or known.would_start(need):
-            self._supervisor.admit_child(self.upstream)
+            self._admit_child(asked.owner)
         self._groups.pop(known_as, None)
         group = self._groups[key] = known or self._new_group(asked)
         self._owned[asked.owner] = owned + 1
         group.lease(live, need, as_modern=as_modern)
+
+    def _admit_child(self, owner: str) -> None:
+        """Another one of that principal's; where it has too many already, in place of one that it does not use."""
+        self._supervisor.admit_child(self.upstream)
+        spares = self.spares
+        if spares.child_count(owner) >= self.settings.owned_max and not spares.give_up_own(owner):
+            sentence = "too many children for stateless requests of this principal are in use"
+            raise Overloaded(sentence, reason="stateless.maxChildrenPerPrincipal", retry_after=1.0)
+
+    @property
+    def spares(self) -> Spares:
+        return self._supervisor.room.spares
+
+    def has_spare(self) -> None:
+        """A child is not used any more."""
+        self._supervisor.room.has_spare()
 
     def close(self) -> None:
         for group in list(self._groups.values()):
@@ -112,6 +129,7 @@ class Pool:
 
     def forget(self, group: "_Group") -> None:
         """It has no children and no requests."""
+        self.spares.remove(group.number)
         self._groups = {key: other for key, other in self._groups.items() if other is not group}
 
     def _make_room(self, owner: str) -> None:
@@ -181,8 +199,8 @@ class _Group:
 
     def __init__(self, pool: Pool, owner: str, carried: Envelope) -> None:
         self.schemas = Schemas(pool.settings.listing)
+        self.owner = owner
         self._pool = pool
-        self._owner = owner
         self._carried = carried
         settings = pool.settings
         self._leases = Leases(settings.children_max, settings.idle_seconds)
@@ -191,6 +209,7 @@ class _Group:
         self._tickets = count(1)
         self._alarm = Alarm(self._expire)
         self._loop = asyncio.get_running_loop()
+        self.number = pool.spares.add(self)
 
     def lease(self, live: LiveExchange, need: Need, *, as_modern: bool) -> None:
         ticket = next(self._tickets)
@@ -209,13 +228,14 @@ class _Group:
 
     def release(self, ticket: Ticket, *, is_clean: bool) -> None:
         lease, now = self._held.pop(ticket), self._loop.time()
-        self._pool.released(self._owner)
+        self._pool.released(self.owner)
         tainted = lease.number if lease.need is Need.ALONE and not is_clean else None
         grants = [] if tainted is None else self._retire(tainted)
         grants += self._leases.release(ticket, now)
         for grant in grants:
             self._grant(grant)
         self._arm(now + self._pool.settings.idle_seconds)
+        self._pool.has_spare()
 
     def tell(self, notification: Notification) -> None:
         self.schemas.forget()
@@ -232,19 +252,35 @@ class _Group:
         return True
 
     def close(self) -> None:
+        self._pool.spares.remove(self.number)
         for number in list(self._children):
             self._stop(number)
         self._alarm.stop()
+
+    # As a holder of children.
+
+    @property
+    def child_count(self) -> int:
+        return self._leases.child_count
+
+    def idle(self) -> list[float]:
+        return self._leases.idle()
+
+    def give_up_idle(self) -> None:
+        number = self._leases.give_up_idle()
+        if number is not None:
+            self._stop(number)
+            self._arm(self._leases.due)
 
     def _grant(self, grant: Grant) -> None:
         if isinstance(grant, Start):
             number = grant.child
             self.schemas.forget()  # Its tools may be others than those of a child before it.
             self._children[number] = self._pool.start(
-                self._owner,
+                self.owner,
                 self._carried,
                 lambda: self._lost(number),
-                lambda news: self._pool.changed(self._owner, news),
+                lambda news: self._pool.changed(self.owner, news),
             )
         lease = self._held[grant.ticket]
         lease.number = grant.child
@@ -253,7 +289,7 @@ class _Group:
     def _lost(self, number: ChildNumber) -> None:
         """Those who had it hear it from the child itself."""
         self._children.pop(number, None)
-        self._pool.fell(self._owner)
+        self._pool.fell(self.owner)
         _tickets, grants = self._leases.lost(number)
         for grant in grants:
             self._grant(grant)

@@ -9,6 +9,7 @@ from time import monotonic
 
 from app.core.fairness import Rank, Wish, all_of
 from app.gateway.settings import RoomSettings
+from app.gateway.spares import Spares
 from app.gateway.turns import Turn, Turns
 from app.protocol.faults import Overloaded
 from app.upstreams import machine
@@ -34,6 +35,9 @@ class Room:
     def __init__(self, settings: RoomSettings, clock: Clock = monotonic) -> None:
         self.files = Files(settings.files_percent, clock)
         self._memory = Memory(settings.memory_bytes, clock)
+        self.spares = Spares()
+        self._unmet: dict[Place, str | None] = {}
+        """Who waits for a place, and nobody gives one up for them; and whose it would be."""
         self._places = Turns(all_of(settings.children_max))
         self._for_later_max = max(1, int(settings.children_max * _FOR_LATER))
 
@@ -42,7 +46,7 @@ class Room:
         Raises:
             Overloaded: there is no room for one more; nothing has happened.
         """
-        if needs_place and self._places.is_full:
+        if needs_place and self._places.is_full and not self.spares.are_any:
             raise _no_room("too many children of servers are running", "limits.children")
         if self.files.is_over():
             raise _no_room("too many files are open", "limits.openFilesPercent")
@@ -56,24 +60,52 @@ class Room:
 
     def place(self, wish: Wish) -> "Place":
         """For a child; where all are taken, it comes as soon as one is free."""
-        return Place(self._places.ask(wish), self.files)
+        return Place(self, self._places.ask(wish), wish.owner)
+
+    def want(self, place: "Place", owner: str | None) -> None:
+        """For `Place`: a child that nobody uses is given up for it, now or as soon as there is one."""
+        if not self.spares.give_up(owner):
+            self._unmet[place] = owner
+
+    def forget(self, place: "Place") -> None:
+        """For `Place`."""
+        self._unmet.pop(place, None)
+
+    def has_spare(self) -> None:
+        """A child is not used any more."""
+        while self._unmet:
+            place, owner = next(iter(self._unmet.items()))
+            del self._unmet[place]
+            if not place.came.done():
+                self.want(place, owner)
+                return
 
 
 class Place:
     """Of one child, from the wish for it until nothing of it is left."""
 
-    __slots__ = ("_files", "_is_empty", "_turn")
+    __slots__ = ("_files", "_is_empty", "_is_wanted", "_owner", "_room", "_turn")
 
-    def __init__(self, turn: Turn, files: "Files") -> None:
+    def __init__(self, room: Room, turn: Turn, owner: str | None) -> None:
+        self._room = room
         self._turn = turn
-        self._files = files
+        self._owner = owner
+        self._files = room.files
         self._is_empty = True
-        files.coming += _FILES_OF_A_CHILD
+        self._is_wanted = False
+        self._files.coming += _FILES_OF_A_CHILD
 
     @property
     def came(self) -> asyncio.Future[bool]:
         """True as soon as it is there, and False where it was given back before."""
         return self._turn.came
+
+    def want(self) -> None:
+        """Where there is none, somebody else's child that nobody uses makes room. Once is enough."""
+        if not self._is_wanted:
+            self._is_wanted = True
+            if not self.came.done():
+                self._room.want(self, self._owner)
 
     def rank(self, rank: Rank) -> None:
         """It became more urgent, or less."""
@@ -91,6 +123,7 @@ class Place:
         if self._is_empty:
             self._is_empty = False
             self._files.coming -= _FILES_OF_A_CHILD
+        self._room.forget(self)
         self._turn.give_back()
 
 

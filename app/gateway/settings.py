@@ -104,6 +104,8 @@ class PoolSettings:
     """For each set of capabilities that clients declare;"""
     groups_max: int = 8
     """and so many such sets."""
+    owned_max: int = 64
+    """For one principal at all servers together."""
     requests_max: int = 1000
     """Requests in flight and calls parked, of one principal at one server;"""
     parked_max: int = 100

@@ -11,7 +11,9 @@ from app.gateway.tasks import Tasks
 from app.gateway.turns import Turns
 from app.gateway.ward import Post, Ward
 from app.gateway.warm import Warm
+from app.protocol.faults import Unavailable
 from app.upstreams import protections
+from app.upstreams.command import resolve
 
 
 class Supervisor:
@@ -58,10 +60,16 @@ class Supervisor:
         upstream.tally.child_restarts += 1
         self._post(upstream).wanted_in_place()
 
-    def is_refused(self, upstream: UpstreamSettings) -> bool:
-        """Whether it has failed, and whoever comes now comes too early."""
+    def could_start(self, upstream: UpstreamSettings) -> bool:
+        """Whether whoever came now would not come too early, and there is a program to start."""
         post = self._post(upstream)
-        return post.supervision.restarts.refused_for(post.now) is not None
+        if post.supervision.restarts.refused_for(post.now) is not None:
+            return False
+        try:
+            resolve(upstream.command)
+        except Unavailable:
+            return False
+        return True
 
     def views(self, upstreams: Iterable[UpstreamSettings]) -> list[ServerView]:
         """How each of these servers is now, and each child of it."""

@@ -114,6 +114,8 @@ class Ward:
         self._is_for_later = is_for_later
         self._replaces, post.replaces = post.replaces, False
         self._place = post.room.place(self._wish)
+        if not is_for_later and (post.store is None or post.store.is_empty):
+            self._place.want()
         self._turn: Turn | None = None
         self._is_unwanted = asyncio.Event()
         post.wards[self._number] = self
@@ -146,6 +148,7 @@ class Ward:
         self._post.upstream.tally.child_starts += 1
         if not is_wanted:
             return None
+        self._place.want()
         if not await self._place.came:
             return None
         return await self._start_here(listener)

@@ -31,6 +31,20 @@ class Warm:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         post.store = self
+        post.room.spares.add(self)
+
+    owner = ""
+    child_count = 0
+    """They are no principal's."""
+
+    def idle(self) -> list[float]:
+        return [keeper.since for keeper in self._kept]
+
+    def give_up_idle(self) -> None:
+        """Its place is somebody's; there is another one when there is room."""
+        self._stop(self._kept.pop(0))
+        if not self._is_closed and self._timer is None:
+            self._timer = self._post.loop.call_later(_AGAIN_SECONDS, self._fill_now)
 
     @property
     def is_empty(self) -> bool:

@@ -87,7 +87,7 @@ async def children(gateway: Gateway) -> Reached:
 async def children_and_a_stateless_request(gateway: Gateway) -> Reached:
     """Who has a child already is served."""
     client, has_one = await Client(gateway).open(), StatelessClient(gateway, capabilities={})
-    await has_one.tool("echo", nonce="n")
+    await has_one.ask(CALL, called("swallow"))  # A child that nobody uses would be given up.
     other = StatelessClient(gateway, token=OTHER_TOKEN, capabilities={})
     return Reached(lambda: other.ask(CALL, called("echo")), lambda: has_one.tool("echo"), client.delete)
 
@@ -118,6 +118,17 @@ async def calls_of_a_session(gateway: Gateway) -> Reached:
 
 
 async def stateless_requests(gateway: Gateway) -> Reached:
+    client, other = StatelessClient(gateway), StatelessClient(gateway, token=OTHER_TOKEN)
+    waiting = [await client.ask(CALL, called("swallow")) for _ in range(2)]
+
+    async def leave() -> None:
+        waiting[0].drop()
+
+    return Reached(lambda: client.ask(CALL, called("echo")), lambda: other.tool("echo"), leave)
+
+
+async def stateless_children(gateway: Gateway) -> Reached:
+    """All in use; one that is not makes room."""
     client, other = StatelessClient(gateway), StatelessClient(gateway, token=OTHER_TOKEN)
     waiting = [await client.ask(CALL, called("swallow")) for _ in range(2)]
 
@@ -241,6 +252,7 @@ BOUNDS = [
     Bound("limits.memory", 503, hoard_and_a_stateless_request, {"limits": {"memory": 300 << 20}}, HOARDING),
     Bound("limits.connections", 503, connections, {"limits": {"connections": 3}}),
     Bound("limits.inFlight", 429, calls_of_a_session, {"limits": {"inFlight": 2}}),
+    Bound("stateless.maxChildrenPerPrincipal", 429, stateless_children, {"stateless": {"maxChildrenPerPrincipal": 2}}),
     Bound("stateless.maxRequests", 429, stateless_requests, {"stateless": {"maxRequests": 2}}),
     Bound("stateless.maxBytes", 429, stateless_requests, {"stateless": {"maxBytes": 500}}),
     Bound("stateless.maxParked", 429, parked_calls, {"stateless": {"maxParked": 2}}),
@@ -339,12 +351,12 @@ def test_a_session_whose_child_died_waits_where_somebody_new_has_taken_its_place
 def test_children_that_nobody_waits_for_leave_places_to_others(tmp_path: Path) -> None:
     @on_loop
     async def check() -> None:
-        for _ in range(2):
+        for _ in range(3):  # The third in the place of one that was kept warm.
             await Client(gateway).open()
+        for _ in range(7):
+            await Client(gateway, "eager").open()
         reply = await opening(gateway)()
         assert (reply.status, (await reply.json())["error"]["data"]["reason"]) == (503, "limits.children")
-        for _ in range(8):
-            await Client(gateway, "eager").open()
         assert (await Client(gateway, "eager").post(greeting())).status == 503
 
     servers = {"eager": entry(**BRISK, warm=9), "stage": entry(**BRISK)}

@@ -36,7 +36,8 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         },
         "stateless": {
             "parkTimeout": 300, "expiredTimeout": 60, "askAfter": 0.02, "askWithin": 0.2, "idleTimeout": 300, "maxChildren": 16,
-            "maxCapabilitySets": 8, "maxRequests": 1000, "maxParked": 100, "maxBytes": 67108864, "toolsPages": 100, "toolsFresh": 1,
+            "maxChildrenPerPrincipal": 64, "maxCapabilitySets": 8, "maxRequests": 1000, "maxParked": 100, "maxBytes": 67108864,
+            "toolsPages": 100, "toolsFresh": 1,
             "toolsTimeout": 5, "toolsRetry": 60,
         },
         "streams": {

@@ -178,3 +178,13 @@ def test_a_child_with_a_subscription_is_not_idle(leases: Leases) -> None:
     assert (leases.due, leases.expire(1000)) == (FOREVER, [])
     leases.release(11, 1000)
     assert leases.due == 1060
+
+
+def test_the_child_that_is_idle_for_longest_is_given_up_and_none_that_somebody_has(leases: Leases) -> None:
+    leases.request(11, ALONE)
+    leases.request(12, ALONE)
+    assert (leases.idle(), leases.give_up_idle(), leases.child_count) == ([], None, 2)
+    leases.release(12, 1)
+    leases.release(11, 2)
+    assert (leases.idle(), leases.give_up_idle(), leases.child_count) == ([2, 1], 2, 1)
+    assert (leases.give_up_idle(), leases.give_up_idle(), leases.is_empty) == (1, None, True)

@@ -192,3 +192,58 @@ def test_memory_is_over_the_operators_limit_or_most_of_the_machines(
 ) -> None:
     seen.memory, seen.resident_max, seen.mapped_max = machine.Memory(*had), resident_max, mapped_max
     assert Memory(limit, seen.clock).is_over() is is_over
+
+
+class Idle:
+    """Has so many children that nobody uses; their places are given back when they are stopped."""
+
+    def __init__(self, owner: str, places: list[Place]) -> None:
+        self.owner = owner
+        self.places = places
+        self.stopping: list[Place] = []
+
+    @property
+    def child_count(self) -> int:
+        return len(self.places)
+
+    def idle(self) -> list[float]:
+        return [float(number) for number, _ in enumerate(self.places)]
+
+    def give_up_idle(self) -> None:
+        self.stopping.append(self.places.pop(0))
+
+
+@in_loop
+def test_as_many_are_let_in_as_there_are_idle_ones_and_each_waits_until_one_is_gone(seen: Machine) -> None:
+    room = Room(RoomSettings(children_max=3), seen.clock)
+    room.place(Wish())
+    idle = Idle("a", [room.place(Wish()), room.place(Wish())])
+    room.spares.add(idle)
+    new: list[Place] = []
+    while not refused(room):
+        new.append(room.place(Wish()))
+        new[-1].want()
+        new[-1].want()
+    assert ([place.came.done() for place in new], idle.places) == ([False, False], [])
+    for place in idle.stopping:
+        place.give_back()
+    assert [place.came.result() for place in new] == [True, True]
+
+
+@in_loop
+def test_who_waited_gets_the_place_of_the_first_that_is_not_used_any_more(seen: Machine) -> None:
+    room = Room(RoomSettings(children_max=1), seen.clock)
+    first = room.place(Wish())
+    left, waits, late = room.place(Wish()), room.place(Wish()), room.place(Wish())
+    for place in (left, waits, late):
+        place.want()
+    left.give_back()
+    idle = Idle("a", [])
+    room.spares.add(idle)
+    room.has_spare()
+    idle.places.append(first)
+    room.has_spare()
+    assert idle.stopping == [first]
+    first.give_back()
+    assert waits.came.result() is True
+    assert not late.came.done()
