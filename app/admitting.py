@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from app.auth.authentication import Authentication, Introspected, Keeping, Signed
+from app.auth.policy import EVERYTHING
 from app.auth.tokens import Entry, StaticTokens
 from app.auth.tokens_file import TokensFile
 from app.config import ConfigError, credentials, tree
@@ -40,7 +41,14 @@ def resource_server(settings: tree.Viaduct) -> ResourceServer | None:
         issuers.append(auth.introspection.issuer)
     if not issuers or settings.public_url is None:
         return None
-    return ResourceServer(settings.public_url, tuple(dict.fromkeys(issuers)), auth.scopes)
+    scopes = auth.scopes or _of_policy(settings.policy)
+    return ResourceServer(settings.public_url, tuple(dict.fromkeys(issuers)), scopes)
+
+
+def _of_policy(rules: Sequence[tree.PolicyRule]) -> tuple[str, ...]:
+    """All that it names and that an issuer could grant."""
+    named = dict.fromkeys(scope for rule in rules for scope in rule.scopes)
+    return tuple(scope for scope in named if scope not in (EVERYTHING, credentials.OFFLINE))
 
 
 def _of_issuers(settings: tree.Viaduct, resources: frozenset[str]) -> tuple[Sequence[Signed], Introspected | None]:

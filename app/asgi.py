@@ -14,6 +14,7 @@ from app.admitting import authentication, resource_server
 from app.auth.policy import Policy, Rule
 from app.config import Config, ConfigError, named_by, open_logs
 from app.config.tree import Limits, PolicyRule, Restarts, Server, ServerLimits
+from app.config.tree import Viaduct as Settings
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
@@ -53,7 +54,7 @@ def create_app(config: Config | None = None) -> Viaduct:
     public = urlsplit(settings.public_url or "")
     tally = Tally()
     access = Access(policy(config), _witness(config, tally))
-    gateway = Gateway(gateway_settings(config), _store(settings.store), access)
+    gateway = Gateway(gateway_settings(config), _store(settings), access)
     places = [f"/servers/{name}" for name in config.servers] + ([""] if len(config.servers) == 1 else [])
     return Viaduct(
         gateway,
@@ -62,6 +63,7 @@ def create_app(config: Config | None = None) -> Viaduct:
             settings.limits.body,
             settings.sessions.without_id == "implicit",
             settings.limits.batch,
+            settings.limits.greeting,
         ),
         _guards(config),
         None if config.no_auth else authentication(settings, places),
@@ -71,16 +73,17 @@ def create_app(config: Config | None = None) -> Viaduct:
     )
 
 
-def _store(name: str) -> Store | None:
+def _store(settings: Settings) -> Store | None:
     """The path in the URL is absolute, as in any URL of a file.
 
     Raises:
         ConfigError: the file is not one of ours, or is damaged or in use.
     """
-    if name == "memory":
+    if settings.store == "memory":
         return None
+    path = Path("/" + settings.store.removeprefix("sqlite://").lstrip("/"))
     try:
-        return SqliteStore(Path("/" + name.removeprefix("sqlite://").lstrip("/")))
+        return SqliteStore(path, settings.store_timeout)
     except StoreUnusable as wrong:
         raise ConfigError(f"viaduct.store: {wrong}") from wrong
 
@@ -100,6 +103,7 @@ def gateway_settings(config: Config) -> GatewaySettings:
             log_bytes=settings.streams.log_bytes,
             log_count=settings.streams.log_count,
             queue_bytes=settings.streams.queue_bytes,
+            commit_seconds=settings.store_timeout,
         ),
         version("mcp-viaduct"),
         PoolSettings(
@@ -180,6 +184,8 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             waiting=settings.limits.waiting,
             early_count=settings.limits.queue_count,
             early_bytes=settings.limits.queue_bytes,
+            subscriptions=settings.limits.subscriptions,
+            subscription_bytes=settings.limits.subscription_bytes,
             batch=settings.limits.batch,
         ),
         logs_payloads=settings.debug_payloads,
@@ -201,13 +207,21 @@ def _metrics(gateway: Gateway, tally: Tally, who: Literal["token", "open", "off"
     if who == "off":
         return None
     servers = {name: upstream.tally for name, upstream in gateway.upstreams.items()}
-    return Metrics(tally, servers, gateway.census, gateway.settings.version, needs_token=who == "token")
+    return Metrics(
+        tally,
+        servers,
+        gateway.census,
+        gateway.settings.version,
+        needs_token=who == "token",
+        is_store_failing=lambda: gateway.is_store_failing,
+    )
 
 
 def _streams(config: Config, tally: Tally) -> StreamSettings:
     streams = config.viaduct.streams
     retry_ms = round(streams.retry * 1000)
-    return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes, tally)
+    expired = config.viaduct.stateless.expired_timeout
+    return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes, expired, tally)
 
 
 def _guards(config: Config) -> Guards:

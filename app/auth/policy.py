@@ -52,7 +52,7 @@ UNKNOWN = Hints()
 
 
 class Decision(NamedTuple):
-    """`scopes` are those with which it would be allowed, where there are such."""
+    """`scopes` are all with which it would be allowed, where there are such: those that are had already, too."""
 
     is_allowed: bool
     scopes: tuple[str, ...] = ()
@@ -120,6 +120,7 @@ class Policy:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(map(_Compiled, rules))
         self._claims = tuple(sorted({name for each in self._rules for name, _ in each.claims}))
+        self._scopes = frozenset().union(*(each.rule.scopes for each in self._rules))
         self._kept: dict[_Who, Rights] = {}
         self.reads_hints = any(each.is_conditional for each in self._rules)
         """Whether it matters what servers say of their tools."""
@@ -145,22 +146,27 @@ class Policy:
 
         if len(self._kept) >= _KEPT_MAX:
             self._kept.clear()
-        rights = self._kept[who] = Rights(mine, further, wider)
+        rights = self._kept[who] = Rights(mine, further, wider, who.scopes & self._scopes)
         return rights
 
 
 class Rights:
-    """Of all principals that are alike. `further` are sets of scopes that would give them more, by `wider`."""
+    """Of all principals that are alike. `further` are sets of scopes that would give them more, by `wider`.
+
+    Those that are `held` are named with them: some clients ask for just what they are told, and would lose the others.
+    """
 
     def __init__(
         self,
         rules: Iterable[_Compiled],
         further: Iterable[frozenset[str]],
         wider: Callable[[frozenset[str]], "Rights"],
+        held: frozenset[str] = frozenset(),
     ) -> None:
         self._rules = tuple(rules)
         self._further = tuple(further)
         self._wider = wider
+        self._held = held
         self._kept: dict[Target, tuple[Hints, ...]] = {}
         self.limits = Limits(
             _least(each.rule.per_minute for each in self._rules), _least(each.rule.concurrent for each in self._rules)
@@ -204,7 +210,7 @@ class Rights:
     def _denied(self, would_do: Callable[["Rights"], bool]) -> Decision:
         for scopes in self._further:
             if would_do(self._wider(scopes)):
-                return Decision(is_allowed=False, scopes=tuple(sorted(scopes)))
+                return Decision(is_allowed=False, scopes=tuple(sorted(self._held | scopes)))
         return DENIED
 
     def _needs(self, target: Target) -> tuple[Hints, ...]:

@@ -134,7 +134,7 @@ class _Server(uvicorn.Server):
             async with asyncio.timeout(budget + self._settings.drain_overtime):
                 await self._app.gateway.drain(budget)
         except TimeoutError:
-            log.warning("children would not stop; going without them")
+            log.warning("the drain takes too long: going without what is left")
             self._app.gateway.hurry()
         finally:
             self.should_exit = True

@@ -17,6 +17,8 @@ from app.config.tree import Auth, Token, TokenList, Viaduct
 from app.config.wording import sentence
 from app.telemetry import logs
 
+OFFLINE = "offline_access"
+"""The scope by which a client gets a refresh token (OpenID Connect): its own affair."""
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """RFC 6750, section 2.1: what an Authorization header can carry."""
 
@@ -74,8 +76,8 @@ def check_issuers(settings: Viaduct) -> None:
     auth = settings.auth
     if auth.has_issuers and settings.public_url is None:
         raise ConfigError("viaduct.publicUrl is missing; add it, for by that URL OAuth clients and issuers know us")
-    if "offline_access" in auth.scopes:
-        raise ConfigError("viaduct.auth.scopes must not have offline_access; leave that to the clients")
+    if OFFLINE in auth.scopes:
+        raise ConfigError(f"viaduct.auth.scopes must not have {OFFLINE}; leave that to the clients")
     for index, jwt in enumerate(auth.jwt):
         if jwt.issuer in [earlier.issuer for earlier in auth.jwt[:index]]:
             raise ConfigError(f"viaduct.auth.jwt.{index}.issuer {jwt.issuer!r} is there twice; keep one")

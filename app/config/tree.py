@@ -236,6 +236,8 @@ class Stateless(Block):
     """The requests of clients of 2026-07-28, and the children that serve them."""
 
     park_timeout: Seconds = 300
+    expired_timeout: Budget = 60
+    """What a call that is in flight has left when its token expires."""
     ask_after: Seconds = 0.02
     ask_within: Seconds = 0.2
     idle_timeout: Seconds = 300
@@ -298,6 +300,10 @@ class Limits(Block):
     log_rate: Count = 200
     questions: Count = 100
     waiting: Count = 100
+    subscriptions: Count = 1000
+    subscription_bytes: Bytes = 262_144
+    greeting: Bytes = 262_144
+    """Bytes of what a client says of itself in `initialize`."""
 
 
 class Restarts(Block):
@@ -333,7 +339,9 @@ class Viaduct(Block):
     """Children that are between their start and their handshake at once."""
     restarts: Restarts = Restarts()
     store: Annotated[str, AfterValidator(store_url)] = "memory"
-    """Where sessions are kept, so that they outlive the gateway."""
+    """Where sessions are kept, so that they outlive the gateway,"""
+    store_timeout: Seconds = 5
+    """and how long its disk is waited for."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False

@@ -14,6 +14,10 @@ class Bounds:
     """Messages for a server that is not ready,"""
     early_bytes: int = 8 << 20
     """and their bytes."""
+    subscriptions: int = 1000
+    """To resources, of one session: all are kept for the next child,"""
+    subscription_bytes: int = 256 << 10
+    """and what they say, together."""
     batch: int = 1000
     """Messages in one line of the server: they are all dealt with in one go, and meanwhile nobody else is."""
 

@@ -41,6 +41,10 @@ def too_many_questions() -> Overloaded:
     return Overloaded("too many questions are open", reason="questions")
 
 
+def too_many_subscriptions() -> Overloaded:
+    return Overloaded("too many resources are subscribed to in this session", reason="limits.subscriptions")
+
+
 def no_room() -> Overloaded:
     return Overloaded("the server is not ready, and what waits for it is full", reason="queue", retry_after=1.0)
 

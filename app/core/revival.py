@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
-from app.core.ledger import no_room
+from app.core.ledger import no_room, too_many_subscriptions
 from app.core.parties import ToChild
 from app.core.probing import ToSession
 from app.protocol import discovery, methods
@@ -78,6 +78,7 @@ class Revival:
         self.told = Told() if told is None else told
         """Another value, whenever there is more to it; it counts once the child has answered."""
         self._mint = mint
+        self._bounds = bounds
         self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
         self._greeting_id: RequestId | None = None
         self._asked_id: RequestId = 0
@@ -112,6 +113,8 @@ class Revival:
             return self._greet(message)
         match self.phase:
             case Phase.NEW | Phase.GREETING | Phase.LIVE:
+                if isinstance(message, Request) and message.method == methods.SUBSCRIBE and self._is_full(message):
+                    return [ToSession(failure(message.id, too_many_subscriptions()))]
                 self._note(message)
                 return [*self._overdue(message), ToChild(message)]
             case Phase.BEREFT | Phase.REPLAYING:
@@ -176,6 +179,13 @@ class Revival:
                 self.told = replace(self.told, is_initialized=True)
             case _:
                 pass
+
+    def _is_full(self, subscribe: Request) -> bool:
+        """Those that were asked for and are not answered yet count, too."""
+        asked = [other.params or Raw(b"") for other in self._noted.values() if other.method == methods.SUBSCRIBE]
+        kept = [*self.told.subscribed.values(), *asked]
+        size = sum(map(len, kept)) + len(subscribe.params or b"")
+        return len(kept) >= self._bounds.subscriptions or size > self._bounds.subscription_bytes
 
     def _record(self, request: Request) -> None:
         uri, params, told = methods.resource_uri(request.params), request.params, self.told

@@ -14,6 +14,9 @@ from app.gateway.access import Permit
 from app.gateway.credentials import bound
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
+from app.protocol import methods
+from app.protocol.faults import InvalidRequest
+from app.protocol.jsonrpc import Message, Request
 from app.protocol.revisions import REVISIONS, Revision
 from app.telemetry.tally import Tally
 
@@ -24,12 +27,14 @@ _REVISIONS = {date.encode(): revision for date, revision in REVISIONS.items()}
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """In seconds but for `retry_ms`. `close_after` closes a connection, not its stream, for clients that poll."""
+    """In seconds but for `retry_ms`. `close_after` closes a connection, not its stream, for clients that poll;
+    `expired_seconds` is what a stateless call has left when its token has expired."""
 
     keep_alive: float = 15.0
     close_after: float | None = None
     retry_ms: int = 1000
     queue_bytes: int = 8 << 20
+    expired_seconds: float = 60.0
     tally: Tally = field(default_factory=Tally, compare=False, repr=False)
     """Where is counted what happens to them."""
 
@@ -44,6 +49,8 @@ class EdgeSettings:
     takes_sessionless: bool = True
     """Whether a request without a session id is served by an implicit session."""
     batch_max: int = 1000
+    greeting_max: int = 256 << 10
+    """Bytes of the parameters of `initialize`, which are kept as long as the session."""
 
 
 Repeat: TypeAlias = Callable[[bytes, Principal, Way], None]
@@ -129,3 +136,15 @@ def named_revision(head: Head) -> Revision | None:
 
 def too_large(settings: EdgeSettings) -> Refusal:
     return Refusal(413, "too_large", f"a body may have at most {settings.body_max} bytes", [(b"connection", b"close")])
+
+
+def check_greeting(message: Message | list[Message], settings: EdgeSettings) -> None:
+    """
+    Raises:
+        InvalidRequest: it is an `initialize` that says too much to be kept.
+    """
+    if not isinstance(message, Request) or message.method != methods.INITIALIZE or message.params is None:
+        return
+    if len(message.params) > settings.greeting_max:
+        sentence = f"the parameters of initialize may have at most {settings.greeting_max} bytes"
+        raise InvalidRequest(sentence, reason="limits.greeting")

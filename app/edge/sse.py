@@ -4,7 +4,7 @@ from urllib.parse import parse_qs
 
 from app.edge.asgi import respond
 from app.edge.heads import accepted, check_content
-from app.edge.incoming import Incoming
+from app.edge.incoming import Incoming, check_greeting
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM
 from app.protocol.faults import InvalidRequest, ShuttingDown
@@ -58,6 +58,7 @@ async def serve_message(incoming: Incoming) -> None:
     if isinstance(message, Request):
         if incoming.gateway.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
+        check_greeting(message, incoming.settings)
         live.ask_on_sole(message, incoming.permit)
     else:
         live.tell(message, incoming.permit)

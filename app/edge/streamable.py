@@ -10,7 +10,7 @@ from app.core.effects import StreamId
 from app.edge import stateless
 from app.edge.asgi import JSON, Receive, Scope, Send, Way, respond
 from app.edge.heads import accepted, check_content
-from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSettings, named_revision
+from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSettings, check_greeting, named_revision
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
 from app.gateway.access import Permit
@@ -29,6 +29,10 @@ _MODERN = MODERN.date.encode()
 async def serve(incoming: Incoming) -> Repeat | None:
     ident, owner = incoming.head.text(SESSION_ID), incoming.principal.key
     if ident is not None and incoming.gateway.is_asleep(ident, incoming.upstream.name, owner):
+        if incoming.scope["method"] == "DELETE":
+            await incoming.gateway.delete_asleep(ident)
+            await respond(incoming.send, 204, [*incoming.cors])
+            return None
         await incoming.gateway.wake(ident, incoming.bound(), owner)
     match incoming.scope["method"]:
         case "POST":
@@ -166,6 +170,8 @@ class _Post:
 
     def _in_session(self, message: Message | list[Message], principal: Principal) -> Spoken | None:
         is_initialize = _is_initialize(message)
+        if is_initialize:
+            check_greeting(message, self.settings)
         live = self._session_of(message, principal, is_initialize=is_initialize)
         permit = self._gateway.access.permit(principal, self._upstream.name)
         if not _wants_answer(message):

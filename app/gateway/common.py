@@ -59,6 +59,7 @@ class CommonChild:
         capabilities: Mapping[str, Raw] | None = None,
         client_info: Raw | None = None,
         mint: Iterator[int] | None = None,
+        owner: str | None = None,
         again: bool = False,
         on_lost: Callable[[], object],
         on_changed: Callable[[Notification], None] | None = None,
@@ -76,6 +77,7 @@ class CommonChild:
         self.capabilities = dict(capabilities or {})
         self._client_info = client_info
         self._server_info: Raw | None = None
+        self._owner = owner
         self._on_lost = on_lost
         self._on_changed = on_changed or _unheard
         self._in_order: InOrder[Outcome] = InOrder(self._do)
@@ -168,7 +170,7 @@ class CommonChild:
 
     def _start(self, era: Era) -> None:
         """A fresh process, spoken to in that era first."""
-        self._link = Link(self._upstream, self.mint, self._supervisor, self._receive, self._lost)
+        self._link = Link(self._upstream, self.mint, self._supervisor, self._receive, self._lost, self._owner)
         self._link.watch(self._is_busy)
         self._link.open()
         if era == "modern":

@@ -34,7 +34,7 @@ from app.protocol.revisions import NEWEST_HANDSHAKE
 from app.stores.port import Saved, Store
 from app.telemetry.tally import Census
 from app.upstreams.command import resolve
-from app.upstreams.sweep import sweep_forsaken
+from app.upstreams.sweeper import sweep_forsaken_off_loop
 
 log = logging.getLogger("viaduct.session")
 
@@ -76,8 +76,9 @@ class Gateway:
         self.supervisor.tell_protections(self.upstreams.values())
         if self._store is not None:
             self._store.start()
+            self._sleepers.trim(self.settings.sessions.count_max, self.settings.sessions.per_principal_max)
         self.supervisor.keep_warm(self.upstreams.values())
-        self._tasks.spawn(_sweep_forsaken(), "sweep")
+        self._tasks.spawn(sweep_forsaken_off_loop(), "sweep")
 
     async def stop(self) -> None:
         """End every session and wait until every child is gone."""
@@ -133,6 +134,10 @@ class Gateway:
             not self.supervisor.is_refused(upstream) and _can_start(upstream) for upstream in self.upstreams.values()
         )
 
+    @property
+    def is_store_failing(self) -> bool:
+        return self._store is not None and self._store.is_failing
+
     def views(self) -> list[ServerView]:
         """How each server is, and each child of it."""
         return self.supervisor.views(self.upstreams.values())
@@ -147,7 +152,7 @@ class Gateway:
     def supervisor(self) -> Supervisor:
         """Of all children; from within the loop."""
         if self._watch is None:
-            self._watch = Supervisor(self.settings.supervisor, self._tasks)
+            self._watch = Supervisor(self.settings.supervisor, self._tasks, is_of_one=len(self.upstreams) == 1)
         return self._watch
 
     def census(self) -> dict[str, Census]:
@@ -177,7 +182,7 @@ class Gateway:
             self._admit(upstream, owner)
         live, seat = self._seated(upstream, owner, "streamable", seat)
         begun = self._begun[live.ident] = Begun(wish, live, seat)
-        live.on_forsaken = partial(self._foundlings.leave, wish, begun)
+        live.on_forsaken = partial(self._forsaken, begun)
         return live
 
     def delete(self, live: LiveSession) -> None:
@@ -207,13 +212,12 @@ class Gateway:
         ident = self.access.opened(owner, upstream.name, None if seat is None else seat.leave)
         live = self._opening.fresh(ident, upstream, owner, transport, mint, lasts=lasts)
         self._sessions[live.ident] = live
-        if len(self._sessions) + len(self._sleepers) > self.settings.sessions.count_max:
-            self._sleepers.forget_oldest()
         self._own(owner)
         if seat is None:
             seat = self._seat(upstream, mint, live)
         else:
             seat.move(live)
+            seat.awaited(is_awaited=True)
         live.seat = seat
         upstream.tally.sessions_opened += 1
         log.info("session opened", extra={"server": upstream.name})
@@ -225,11 +229,17 @@ class Gateway:
     def _seat(
         self, upstream: UpstreamSettings, mint: Iterator[int], live: LiveSession, told: Told | None = None
     ) -> LastingSeat:
-        return LastingSeat(upstream, mint, self.supervisor, partial(self._take_place, upstream, mint), live, told)
+        return LastingSeat(
+            upstream, mint, self.supervisor, partial(self._take_place, upstream, mint, live.owner), live, told
+        )
 
     def is_asleep(self, ident: str, upstream: str, owner: str) -> bool:
         """Whether a gateway that is gone has left this session, and nobody has come back to it yet."""
         return ident not in self._sessions and self._sleepers.holds(ident, upstream, owner)
+
+    async def delete_asleep(self, ident: str) -> None:
+        """Its client does not want it any more."""
+        await self._sleepers.delete(ident, self.settings.sessions.commit_seconds)
 
     async def wake(self, ident: str, upstream: UpstreamSettings, owner: str) -> None:
         """Take up such a session; who comes meanwhile waits for that, too.
@@ -259,7 +269,9 @@ class Gateway:
         live = self._sessions.get(ident)
         if live is None or live.owner != owner or live.upstream != upstream or live.transport != transport:
             raise UnknownSession
-        live.is_confirmed = True
+        if not live.is_confirmed:
+            live.is_confirmed = True
+            self._came_back(live)
         return live
 
     def implicit(self, upstream: UpstreamSettings, owner: str, version: str | None) -> LiveSession:
@@ -280,14 +292,27 @@ class Gateway:
     def _admit(self, upstream: UpstreamSettings, owner: str, *, is_new: bool = True) -> None:
         if self.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
-        self._gate.admit(upstream, owner, len(self._sessions), self._owned.get(owner, 0), is_new=is_new)
+        sessions, owned = len(self._sessions), self._owned.get(owner, 0)
+        asleep = self._sleepers.of(owner) if is_new and self._sleepers else 0
+        is_full = self._is_full(sessions + len(self._sleepers), owned + asleep)
+        if is_new:
+            sessions += len(self._sleepers) - (1 if is_full and asleep else 0)
+        self._gate.admit(upstream, owner, sessions, owned, is_new=is_new)
+        if is_full and asleep:
+            self._sleepers.forget_oldest_of(owner)
 
-    def _take_place(self, upstream: UpstreamSettings, mint: Iterator[int], seat: LastingSeat, *, again: bool) -> Place:
+    def _is_full(self, sessions: int, owned: int) -> bool:
+        limits = self.settings.sessions
+        return sessions >= limits.count_max or owned >= limits.per_principal_max
+
+    def _take_place(
+        self, upstream: UpstreamSettings, mint: Iterator[int], owner: str, seat: LastingSeat, *, again: bool
+    ) -> Place:
         """At a fresh child; `again` where it is in place of one that died."""
         version, eras = self.settings.version, self._eras[upstream.name]
         if upstream.isolation == "shared":
             return Share(self._shared_child(upstream, modern_client=False), upstream, version, eras, seat)
-        return OwnChild(upstream, mint, self.supervisor, version, eras, seat, again=again)
+        return OwnChild(upstream, mint, self.supervisor, version, eras, seat, owner=owner, again=again)
 
     def _shared_child(self, upstream: UpstreamSettings, *, modern_client: bool) -> CommonChild:
         shared = self._shared.get(upstream.name)
@@ -335,6 +360,16 @@ class Gateway:
         for key in [key for key, implicit in self._implicit.items() if implicit is live]:
             del self._implicit[key]
 
+    def _forsaken(self, begun: Begun) -> None:
+        begun.seat.awaited(is_awaited=False)
+        self._foundlings.leave(begun.wish, begun)
+
+    def _came_back(self, live: LiveSession) -> None:
+        """Its client knows its id, so it waits for its server, too."""
+        begun = self._begun.get(live.ident)
+        if begun is not None:
+            begun.seat.awaited(is_awaited=True)
+
     def _found(self, wish: Wish, foundling: Foundling) -> None:
         self._foundlings.forget(wish, foundling)
         self._disown(wish.owner)
@@ -376,10 +411,3 @@ def _can_start(upstream: UpstreamSettings) -> bool:
     except Unavailable:
         return False
     return True
-
-
-async def _sweep_forsaken() -> None:
-    """A gateway that was killed could not stop what its children had started."""
-    killed = await asyncio.to_thread(sweep_forsaken)
-    if killed:
-        log.warning("processes of a gateway that is gone were killed", extra={"count": len(killed)})

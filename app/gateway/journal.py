@@ -15,7 +15,7 @@ from app.core.replay import Fact as Change
 from app.core.revival import Told
 from app.gateway.stream import Outlet
 from app.protocol.jsonrpc import RequestId
-from app.stores.port import Ended, Fact, Opened, Store, TakenUp, Used, Way
+from app.stores.port import Ended, Fact, Opened, Store, Used, Way
 from app.stores.sealed import Key
 
 Say = Callable[[], None]
@@ -31,9 +31,19 @@ class Journal:
     """
 
     def __init__(
-        self, store: Store, key: Key, opened: Opened, bytes_max: int, log: EventLog, owed: Owed, *, is_kept: bool
+        self,
+        store: Store,
+        key: Key,
+        opened: Opened,
+        bytes_max: int,
+        patience_seconds: float,
+        log: EventLog,
+        owed: Owed,
+        *,
+        is_kept: bool,
     ) -> None:
         self.bytes_max = bytes_max
+        self._patience_seconds = patience_seconds
         self._store = store
         self._key = key
         self._opened = opened
@@ -44,17 +54,17 @@ class Journal:
         self._is_left = False
         self._ways: set[StreamId] = set()
         self._facts: dict[Hashable, Fact] = {}
-        self._is_committing = False
+        self._is_committing = self._is_late = False
+        self._timer: asyncio.TimerHandle | None = None
         self._now: list[Say] = []
         """Who speaks after the commit that is on its way,"""
         self._next: list[Say] = []
         """and who after the one that follows."""
 
-    def take_up(self, taken: TakenUp, ways: list[Way]) -> None:
+    def take_up(self, ways: list[Way]) -> None:
         """Another gateway has left it."""
         self._ways.update(way.stream for way in ways)
         self._log.note = self._note
-        self._put(taken)
         self.used()
 
     def remember(self, told: Told) -> None:
@@ -89,8 +99,10 @@ class Journal:
         return _Patient(self, outlet)
 
     def then(self, say: Say) -> None:
-        """Now, or when what was noted until now is committed."""
-        if self._facts or self._next:
+        """Now, or when what was noted until now is committed, or a disk that hangs has been waited for long enough."""
+        if self._is_late:
+            say()
+        elif self._facts or self._next:
             self._next.append(say)
             self._commit()
         elif self._is_committing:
@@ -127,16 +139,33 @@ class Journal:
         self._is_committing = True
         facts, self._facts = [*self._facts.values()], {}
         self._now, self._next = self._next, []
+        self._timer = self._loop.call_later(self._patience_seconds, self._overdue)
         self._store.keep(self._key, facts, self._committed)
 
     def _committed(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._is_late = False
+        try:
+            self._speak()
+        finally:
+            self._is_committing = False
+            self._commit()
+
+    def _overdue(self) -> None:
+        """Until the disk answers nobody waits for it."""
+        self._store.is_late()
+        self._speak()
+        self._is_late, self._now, self._next = True, self._next, []
+        self._speak()
+
+    def _speak(self) -> None:
         """While they speak, more may come that is to be said after them."""
         try:
             for say in self._now:
                 say()
         finally:
-            self._now, self._is_committing = [], False
-            self._commit()
+            self._now = []
 
 
 def _unnoted(_change: Change) -> None:

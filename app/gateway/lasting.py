@@ -37,6 +37,8 @@ class Place(Protocol):
 
     def doubt(self) -> None: ...
 
+    def awaited(self, *, is_awaited: bool) -> None: ...
+
     def leave(self) -> None: ...
 
     @property
@@ -111,6 +113,11 @@ class LastingSeat:
         self._live = holder
         if self._revival.may_revive:
             holder.remember(self._revival.told)
+
+    def awaited(self, *, is_awaited: bool) -> None:
+        """Whether anybody waits for the server to start; until it is said, somebody does."""
+        if self._place is not None:
+            self._place.awaited(is_awaited=is_awaited)
 
     def wake(self) -> None:
         if self._is_asleep:

@@ -25,7 +25,10 @@ _TELL_SECONDS = 10.0
 
 
 class Link:
-    """`receive` gets every message that the child writes, `lost` the fault with which the child is gone, once."""
+    """`receive` gets every message that the child writes, `lost` the fault with which the child is gone, once.
+
+    `owner` is the principal that wants it, where it is one.
+    """
 
     def __init__(
         self,
@@ -34,12 +37,13 @@ class Link:
         supervisor: Supervisor,
         receive: Callable[[Message], None],
         lost: Callable[[GatewayFault], None],
+        owner: str | None = None,
     ) -> None:
         self._upstream = upstream
         self._tally = upstream.tally
         self._conversation = Conversation(upstream.tolerance, mint)
         self._tasks = supervisor.tasks
-        self._ward = supervisor.ward(upstream)
+        self._ward = supervisor.ward(upstream, owner)
         self.receive = receive
         self.on_start: Callable[[], object] | None = None
         """Told when the child runs, which may take its time."""
@@ -104,6 +108,10 @@ class Link:
     def tried(self, *, counts: bool) -> None:
         """Whether the server is to blame if this child ends before it is ready."""
         self._ward.tried(counts=counts)
+
+    def awaited(self, *, is_awaited: bool) -> None:
+        """Whether anybody waits for the start of the child."""
+        self._ward.awaited(is_awaited=is_awaited)
 
     def watch(self, is_busy: Callable[[], bool]) -> None:
         """Whether the child owes an answer."""

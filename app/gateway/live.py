@@ -26,7 +26,7 @@ from app.protocol import methods
 from app.protocol.faults import ClientFault, GatewayFault, Overloaded
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, encode, failure
 from app.protocol.revisions import Revision
-from app.stores.port import Saved, TakenUp
+from app.stores.port import Saved
 from app.telemetry.tally import ServerTally, count
 
 log = logging.getLogger("viaduct.session")
@@ -364,10 +364,10 @@ class LiveSession:
             self._remembered_at = self.used_at
             self._journal.used()
 
-    def take_up(self, saved: Saved, number: int) -> None:
-        """Go on where another gateway has left off, whose last event had that number: its calls are nobody's now."""
+    def take_up(self, saved: Saved) -> None:
+        """Go on where another gateway has left off: its calls are nobody's now."""
         if self._journal is not None:
-            self._journal.take_up(TakenUp(saved.times + 1, number), saved.ways)
+            self._journal.take_up(saved.ways)
         primes = self._core.revision.primes
         for way in saved.ways:
             if way.owed is None:

@@ -19,8 +19,8 @@ from app.protocol.jsonrpc import Request, Result
 from app.stores.port import Opened, Saved, Store
 from app.stores.sealed import Key
 
-_LEAP = 1 << 20
-"""How far the numbers of one gateway are from those of the next: a disk that refused knows less than was said."""
+_QUESTIONS_MAX = 1 << 20
+"""As many as no session asks: the ids of questions of one gateway are so far from those of the next."""
 
 
 class Opening:
@@ -48,23 +48,42 @@ class Opening:
         live = self._live(ident, tag, upstream, owner, core, log, transport=transport)
         if lasts and self._store is not None:
             opened = Opened(owner, upstream.name, tag, time.time())
-            live.keep(partial(Journal, self._store, Key(ident), opened, self._settings.queue_bytes, is_kept=False))
+            live.keep(
+                partial(
+                    Journal,
+                    self._store,
+                    Key(ident),
+                    opened,
+                    self._settings.queue_bytes,
+                    self._settings.commit_seconds,
+                    is_kept=False,
+                )
+            )
         return live
 
     def again(
         self, ident: str, upstream: UpstreamSettings, owner: str, mint: Iterator[int], store: Store, saved: Saved
     ) -> LiveSession:
         """A session goes on: it hears once more what it and its server said of themselves, and is where it was."""
-        number = saved.number + _LEAP
-        log = EventLog(self._settings.log_bytes, self._settings.log_count, saved.history, number)
+        log = EventLog(self._settings.log_bytes, self._settings.log_count, saved.history, saved.number)
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         _greet(core, saved.told)
-        core.asked_count = (saved.times + 1) * _LEAP
+        core.asked_count = saved.times * _QUESTIONS_MAX
         first_stream = max((way.stream for way in saved.ways), default=0) + 1
         live = self._live(ident, saved.tag, upstream, owner, core, log, first_stream=first_stream)
         opened = Opened(owner, upstream.name, saved.tag, time.time())
-        live.keep(partial(Journal, store, Key(ident), opened, self._settings.queue_bytes, is_kept=True))
-        live.take_up(saved, number)
+        live.keep(
+            partial(
+                Journal,
+                store,
+                Key(ident),
+                opened,
+                self._settings.queue_bytes,
+                self._settings.commit_seconds,
+                is_kept=True,
+            )
+        )
+        live.take_up(saved)
         return live
 
     def _live(

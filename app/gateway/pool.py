@@ -139,6 +139,7 @@ class Pool:
             modern_client=True,
             capabilities=carried.capabilities,
             client_info=carried.client_info,
+            owner=owner,
             on_lost=on_lost,
             on_changed=on_changed,
         )

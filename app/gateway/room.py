@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
+from app.core.fairness import Rank, Wish, all_of
 from app.gateway.settings import RoomSettings
-from app.gateway.turns import Turns
+from app.gateway.turns import Turn, Turns
 from app.protocol.faults import Overloaded
 from app.upstreams import machine
 
@@ -33,7 +34,7 @@ class Room:
     def __init__(self, settings: RoomSettings, clock: Clock = monotonic) -> None:
         self.files = Files(settings.files_percent, clock)
         self._memory = Memory(settings.memory_bytes, clock)
-        self._places = Turns(settings.children_max)
+        self._places = Turns(all_of(settings.children_max))
         self._for_later_max = max(1, int(settings.children_max * _FOR_LATER))
 
     def admit(self, *, needs_place: bool) -> None:
@@ -53,9 +54,9 @@ class Room:
         """Whether a child may be started that nobody waits for."""
         return self._places.taken < self._for_later_max and not self.files.is_over() and not self._memory.is_over()
 
-    def place(self) -> "Place":
+    def place(self, wish: Wish) -> "Place":
         """For a child; where all are taken, it comes as soon as one is free."""
-        return Place(self._places, self.files)
+        return Place(self._places.ask(wish), self.files)
 
 
 class Place:
@@ -63,8 +64,8 @@ class Place:
 
     __slots__ = ("_files", "_is_empty", "_turn")
 
-    def __init__(self, places: Turns, files: "Files") -> None:
-        self._turn = places.ask()
+    def __init__(self, turn: Turn, files: "Files") -> None:
+        self._turn = turn
         self._files = files
         self._is_empty = True
         files.coming += _FILES_OF_A_CHILD
@@ -73,6 +74,10 @@ class Place:
     def came(self) -> asyncio.Future[bool]:
         """True as soon as it is there, and False where it was given back before."""
         return self._turn.came
+
+    def rank(self, rank: Rank) -> None:
+        """It became more urgent, or less."""
+        self._turn.rank(rank)
 
     def fill(self) -> None:
         """The child runs."""

@@ -48,6 +48,7 @@ class OwnChild:
         eras: Eras,
         sitter: Sitter,
         *,
+        owner: str,
         again: bool,
     ) -> None:
         if again:
@@ -58,6 +59,8 @@ class OwnChild:
         self._version = version
         self._eras = eras
         self._sitter = sitter
+        self._owner = owner
+        self._is_awaited = True
         self._talk: _Talk | None = None
         self._early: list[Message] = []
         self._greeting_id: RequestId | None = None
@@ -78,6 +81,10 @@ class OwnChild:
     def is_started(self) -> bool:
         return self._link.is_started
 
+    def awaited(self, *, is_awaited: bool) -> None:
+        self._is_awaited = is_awaited
+        self._link.awaited(is_awaited=is_awaited)
+
     def withdraw(self, ident: int) -> bool:
         return self._link.withdraw(ident) if self._talk is None else self._talk.withdraw(ident, self._link.withdraw)
 
@@ -92,7 +99,8 @@ class OwnChild:
         self._link.close()
 
     def _start(self, begins: Era, *, falls_back: bool) -> None:
-        self._link = link = Link(self._upstream, self._mint, self._supervisor, self._hear, self._lost)
+        self._link = link = Link(self._upstream, self._mint, self._supervisor, self._hear, self._lost, self._owner)
+        link.awaited(is_awaited=self._is_awaited)
         self._falls_back = falls_back and begins == "modern"
         self._talk = None
         if begins == "modern" or falls_back:
@@ -170,6 +178,9 @@ class Share:
     @property
     def is_started(self) -> bool:
         return self._child.is_ready
+
+    def awaited(self, *, is_awaited: bool) -> None:
+        """Others wait, too."""
 
     def withdraw(self, ident: int) -> bool:
         if self._talk is not None:

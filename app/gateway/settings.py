@@ -78,7 +78,9 @@ class SessionSettings:
     log_bytes: int = 1 << 20
     log_count: int = 1024
     queue_bytes: int = 8 << 20
-    """What may wait to be committed for one stream of a session that is kept."""
+    """What may wait to be committed for one stream of a session that is kept,"""
+    commit_seconds: float = 5.0
+    """and for how long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
-from app.stores.port import Saved, Store
+from app.stores.port import Ended, Saved, Store
 from app.stores.sealed import Key, name_of
 
 log = logging.getLogger("viaduct.session")
@@ -46,11 +47,11 @@ class Sleepers:
         store, key = self._store, Key(ident)
         if store is None or key.name not in store.sleepers:
             return
-        saved = await store.read(key)
+        saved = await store.take_up(key)
         if key.name not in store.sleepers:
             return
         if saved is None:
-            self._forget(store, key.name)
+            self._forget(store, key.name, "it cannot be read")
         else:
             take_up(store, saved)
             store.sleepers.pop(key.name, None)
@@ -61,14 +62,40 @@ class Sleepers:
             name, sleeper = next(iter(self._store.sleepers.items()))
             if sleeper.used_at >= before:
                 return
-            self._forget(self._store, name)
+            self._forget(self._store, name, "nobody came back to it")
 
-    def forget_oldest(self) -> None:
-        """There is no room for all."""
-        if self._store is not None and self._store.sleepers:
-            self._forget(self._store, next(iter(self._store.sleepers)))
+    def trim(self, count_max: int, per_owner_max: int) -> None:
+        """There may be fewer than there were: those that were used last stay."""
+        if self._store is None:
+            return
+        kept: Counter[str] = Counter()
+        for name, sleeper in reversed(list(self._store.sleepers.items())):
+            if kept.total() < count_max and kept[sleeper.owner] < per_owner_max:
+                kept[sleeper.owner] += 1
+            else:
+                self._forget(self._store, name, "there may be fewer sessions now")
 
-    def _forget(self, store: Store, name: bytes) -> None:
-        log.info("nobody came back to a session of before", extra={"server": store.sleepers[name].server})
-        store.sleepers.pop(name, None)
-        store.forget(name)
+    def of(self, owner: str) -> int:
+        return 0 if self._store is None else sum(other.owner == owner for other in self._store.sleepers.values())
+
+    def forget_oldest_of(self, owner: str) -> None:
+        """It makes room for a new session of the same owner."""
+        if self._store is not None:
+            name = next((name for name, other in self._store.sleepers.items() if other.owner == owner), None)
+            if name is not None:
+                self._forget(self._store, name, "a new session of the same principal needs its place")
+
+    async def delete(self, ident: str, patience_seconds: float) -> None:
+        """Its client does not want it any more; a disk that hangs is not waited for."""
+        if self._store is not None and self._store.sleepers.pop(name_of(ident), None) is not None:
+            gone = asyncio.Event()
+            self._store.keep(Key(ident), [Ended()], gone.set)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience_seconds):
+                    await gone.wait()
+
+    def _forget(self, store: Store, name: bytes, why: str) -> None:
+        sleeper = store.sleepers.pop(name, None)
+        if sleeper is not None:
+            log.info("a session of before is forgotten", extra={"server": sleeper.server, "why": why})
+            store.forget(name)

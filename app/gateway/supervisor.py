@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable
 
+from app.core.fairness import shares_of
 from app.core.supervision import ServerView
 from app.gateway.room import Room
 from app.gateway.settings import SupervisorSettings, UpstreamSettings
@@ -16,12 +17,19 @@ from app.upstreams import protections
 class Supervisor:
     """`chance` gives a number from 0 up to 1, anew each time."""
 
-    def __init__(self, settings: SupervisorSettings, tasks: Tasks, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        settings: SupervisorSettings,
+        tasks: Tasks,
+        chance: Callable[[], float] = random.random,
+        *,
+        is_of_one: bool = False,
+    ) -> None:
         self.settings = settings
         self.tasks = tasks
         self.chance = chance
         self.room = Room(settings.room)
-        self._turns = Turns(settings.starts_max)
+        self._turns = Turns(shares_of(settings.starts_max, is_only_server=is_of_one))
         self._posts: dict[str, Post] = {}
         self._warm: list[Warm] = []
 
@@ -41,9 +49,9 @@ class Supervisor:
         store = self._post(upstream).store
         self.room.admit(needs_place=not is_there and (store is None or store.is_empty))
 
-    def ward(self, upstream: UpstreamSettings) -> Ward:
-        """A child that somebody wants."""
-        return Ward(self._post(upstream), upstream)
+    def ward(self, upstream: UpstreamSettings, owner: str | None = None) -> Ward:
+        """A child that somebody wants: that principal, or whoever uses the server."""
+        return Ward(self._post(upstream), upstream, owner)
 
     def restarts(self, upstream: UpstreamSettings) -> None:
         """The next child of it is in place of one that died."""

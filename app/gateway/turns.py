@@ -1,62 +1,68 @@
 """How many may be at something at once, and whose turn it is next."""
 
 import asyncio
-from collections import deque
+from itertools import count
+
+from app.core.fairness import Fairness, Rank, Shares, Ticket, Wish
 
 
 class Turn:
     """`came` is True as soon as it is one's turn, and False where it was given back before."""
 
-    __slots__ = ("_turns", "came")
+    __slots__ = ("_ticket", "_turns", "came")
 
-    def __init__(self, turns: "Turns") -> None:
+    def __init__(self, turns: "Turns", ticket: Ticket) -> None:
         self.came: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._turns: Turns | None = turns
+        self._ticket = ticket
+
+    def rank(self, rank: Rank) -> None:
+        """It became more urgent, or less."""
+        if self._turns is not None:
+            self._turns.rank(self._ticket, rank)
 
     def give_back(self) -> None:
         """It is over, or not wanted any more; once is enough, and more does no harm."""
         turns, self._turns = self._turns, None
         if turns is None:
             return
-        if self.came.done():
-            turns.free()
-        else:
+        if not self.came.done():
             self.came.set_result(False)
+        turns.give_back(self._ticket)
 
 
 class Turns:
-    """Who asks is served in the order of asking; who does so for later, after all others."""
-
-    def __init__(self, count_max: int) -> None:
-        self._count_max = count_max
-        self._free = count_max
-        self._waiting: deque[Turn] = deque()
-        self._patient: deque[Turn] = deque()
+    def __init__(self, shares: Shares) -> None:
+        self._fairness = Fairness(shares)
+        self._waiting: dict[Ticket, Turn] = {}
+        self._tickets = count(1)
 
     @property
     def taken(self) -> int:
-        return self._count_max - self._free
+        return self._fairness.taken
 
     @property
     def is_full(self) -> bool:
         """Whether who asked now would have to wait."""
-        return not self._free
+        return self._fairness.is_full
 
-    def ask(self, *, for_later: bool = False) -> Turn:
-        turn = Turn(self)
-        if self._free:
-            self._free -= 1
-            turn.came.set_result(True)
-        else:
-            (self._patient if for_later else self._waiting).append(turn)
+    def ask(self, wish: Wish) -> Turn:
+        ticket = next(self._tickets)
+        turn = self._waiting[ticket] = Turn(self, ticket)
+        self._come(self._fairness.ask(ticket, wish))
         return turn
 
-    def free(self) -> None:
+    def rank(self, ticket: Ticket, rank: Rank) -> None:
         """For `Turn`."""
-        for queue in (self._waiting, self._patient):
-            while queue:
-                turn = queue.popleft()
-                if not turn.came.done():
-                    turn.came.set_result(True)
-                    return
-        self._free += 1
+        self._fairness.rank(ticket, rank)
+
+    def give_back(self, ticket: Ticket) -> None:
+        """For `Turn`."""
+        self._waiting.pop(ticket, None)
+        self._come(self._fairness.give_back(ticket))
+
+    def _come(self, tickets: list[Ticket]) -> None:
+        for ticket in tickets:
+            came = self._waiting.pop(ticket).came
+            if not came.done():
+                came.set_result(True)

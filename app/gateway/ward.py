@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from app.core.fairness import Rank, Wish
 from app.core.restarts import RestartPolicy
 from app.core.supervision import ChildNumber, Ending, ServerView, Supervision
 from app.gateway.room import Room
@@ -89,9 +90,14 @@ class Post:
 
 
 class Ward:
-    """`upstream` is the server as it is for this child, which may be bound to one client."""
+    """`upstream` is the server as it is for this child, which may be bound to one client; `owner` is the principal.
 
-    def __init__(self, post: Post, upstream: UpstreamSettings) -> None:
+    With `is_for_later` nobody waits for it, yet or any more.
+    """
+
+    def __init__(
+        self, post: Post, upstream: UpstreamSettings, owner: str | None, *, is_for_later: bool = False
+    ) -> None:
         self.child: Child | None = None
         self.is_busy: Callable[[], bool] = _is_not
         """Whether the child owes an answer."""
@@ -104,8 +110,10 @@ class Ward:
         self._number = post.supervision.wanted(post.now)
         self._was_warm = False
         self._is_spawning = False
-        self._place = post.room.place()
+        self._owner = owner
+        self._is_for_later = is_for_later
         self._replaces, post.replaces = post.replaces, False
+        self._place = post.room.place(self._wish)
         self._turn: Turn | None = None
         self._is_unwanted = asyncio.Event()
         post.wards[self._number] = self
@@ -116,6 +124,14 @@ class Ward:
         # A client whose credentials are no good must not shut a server for all.
         self._counts = counts and not self._is_bound
         self._supervision.tried(self._number, counts=self._counts)
+
+    def awaited(self, *, is_awaited: bool) -> None:
+        """Whether anybody waits for its start."""
+        self._is_for_later = not is_awaited
+        rank = self._wish.rank
+        self._place.rank(rank)
+        if self._turn is not None:
+            self._turn.rank(rank)
 
     async def start(self, listener: Listener) -> Child | None:
         """The child, when it is its turn; None where nobody wants it any more by then.
@@ -141,7 +157,7 @@ class Ward:
             Unavailable: it could not be started.
         """
         self._post.upstream.tally.child_starts += 1
-        child = await self._spawn(listener, for_later=True)
+        child = await self._spawn(listener)
         if child is not None and not self._is_unwanted.is_set():
             self._supervision.warmed(self._number)
             self._post.loop.call_later(self._post.start_seconds, self._give_back)
@@ -198,13 +214,19 @@ class Ward:
         while True:
             await self._wait_out()
             try:
-                return await self._spawn(listener, for_later=False)
+                return await self._spawn(listener)
             except Unavailable as fault:
                 if not self._replaces or fault.reason != "no_resources":
                     raise
             log.warning("no room to start another child", extra={"server": self._post.upstream.name})
             self._give_back()
             await self._pause(_AGAIN_SECONDS)
+
+    @property
+    def _wish(self) -> Wish:
+        wanted = Rank.IN_PLACE if self._replaces else Rank.NEW
+        rank = Rank.FOR_LATER if self._is_for_later else wanted
+        return Wish(self._post.upstream.name, self._owner, rank)
 
     def _gone(self) -> None:
         self._place.give_back()
@@ -227,8 +249,8 @@ class Ward:
             listener.on_line(text)
         return self.child
 
-    async def _spawn(self, listener: Listener, *, for_later: bool) -> Child | None:
-        self._turn = self._post.turns.ask(for_later=for_later)
+    async def _spawn(self, listener: Listener) -> Child | None:
+        self._turn = self._post.turns.ask(self._wish)
         if self._is_unwanted.is_set():
             self._turn.give_back()
         if not await self._turn.came or self._is_unwanted.is_set():

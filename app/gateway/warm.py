@@ -62,7 +62,7 @@ class Warm:
             if not self._post.room.has_some_for_later:
                 self._timer = self._post.loop.call_later(_AGAIN_SECONDS, self._fill_now)
                 return
-            ward = Ward(self._post, self._post.upstream)
+            ward = Ward(self._post, self._post.upstream, "", is_for_later=True)
             self._coming.add(ward)
             self._post.tasks.spawn(self._start(ward), f"warm {self._post.upstream.name}")
 

@@ -28,14 +28,6 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenUp:
-    """Another gateway goes on with it, for the so-manieth time; `number` is the last that events before had."""
-
-    times: int
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class Way:
     """What a stream is for: the answers to these requests, or, with None, whatever answers no request. `first` is the
     number of its first event."""
@@ -50,7 +42,7 @@ class Ended:
     """Nothing of the session is kept any more."""
 
 
-Fact: TypeAlias = Opened | Used | TakenUp | Told | Way | Event | Mark | Lost | Evicted | Forgotten | Ended
+Fact: TypeAlias = Opened | Used | Told | Way | Event | Mark | Lost | Evicted | Forgotten | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +61,9 @@ class Saved:
     tag: str
     told: Told
     times: int
-    """How often it was taken up already."""
+    """How often it was taken up."""
     number: int
-    """The last that an event had."""
+    """No event had a greater one, whatever was sent and could not be committed."""
     ways: list[Way]
     history: list[Event | Mark | Lost]
 
@@ -80,7 +72,9 @@ class Store(Protocol):
     """Whatever is written is written in its order, and by somebody else than the event loop."""
 
     sleepers: dict[bytes, Sleeper]
-    """Those that were there at the start, by the names of their keys; whoever takes one up takes it out."""
+    """Those that were there at the start, by the names of their keys, the longest unused first; whoever takes one up
+    takes it out."""
+    is_failing: bool
 
     def start(self) -> None:
         """From within the loop that hears when something is done."""
@@ -91,12 +85,15 @@ class Store(Protocol):
     def forget(self, name: bytes) -> None:
         """A sleeper that nobody comes for."""
 
-    async def read(self, key: Key) -> Saved | None:
-        """None where nothing of it is kept, or it is damaged.
+    async def take_up(self, key: Key) -> Saved | None:
+        """From now on it is the caller's; None where nothing of it is kept, or it is damaged.
 
         Raises:
-            Overloaded: it cannot be read now.
+            Overloaded: it cannot be read now, or cannot be written down that it was taken up.
         """
 
+    def is_late(self) -> None:
+        """Somebody has waited for too long, and was let go on."""
+
     async def close(self) -> None:
-        """Write what is left."""
+        """Write what is left, within the time that it may take."""

@@ -8,13 +8,15 @@ from msgspec.json import Decoder, Encoder
 from app.core.replay import Event, Evicted, Forgotten, Lost, Mark
 from app.core.revival import Told
 from app.protocol.jsonrpc import RequestId
-from app.stores.port import Ended, Fact, Opened, Saved, Sleeper, TakenUp, Used, Way
+from app.stores.port import Ended, Fact, Opened, Saved, Sleeper, Used, Way
 from app.stores.sealed import Key
 
 _encoder = Encoder()
 _told: Decoder[Told] = Decoder(Told)
 _owed: Decoder[tuple[RequestId, ...]] = Decoder(tuple[RequestId, ...])
 _TOLD = b"told"
+_LEAP = 1 << 30
+"""How far the numbers of one gateway are from those of the next: a disk that refused knows less than was said."""
 
 
 class _Said(Struct, array_like=True):
@@ -28,9 +30,10 @@ _packer = msgpack.Encoder()
 _unpacker: msgpack.Decoder[_Said] = msgpack.Decoder(_Said)
 
 
-def sleepers(connection: sqlite3.Connection) -> dict[bytes, Sleeper]:
+def sleepers(connection: sqlite3.Connection, now: float) -> dict[bytes, Sleeper]:
+    """A clock that was set back makes nobody sleep for ever."""
     rows = connection.execute("SELECT name, owner, server, used_at FROM session ORDER BY used_at")
-    return {name: Sleeper(owner, server, used_at) for name, owner, server, used_at in rows}
+    return {name: Sleeper(owner, server, min(used_at, now)) for name, owner, server, used_at in rows}
 
 
 def write(connection: sqlite3.Connection, key: Key, facts: list[Fact]) -> None:
@@ -50,6 +53,17 @@ def write(connection: sqlite3.Connection, key: Key, facts: list[Fact]) -> None:
 
 def forget(connection: sqlite3.Connection, name: bytes) -> None:
     connection.execute("DELETE FROM session WHERE name = ?", (name,))
+
+
+def take_up(connection: sqlite3.Connection, key: Key) -> Saved | None:
+    """Within the caller's transaction, without which no number of it may be used.
+
+    Raises:
+        Unreadable, msgspec.DecodeError: as `read`.
+    """
+    query = "UPDATE session SET times = times + 1, number = number + ? WHERE name = ?"
+    connection.execute(query, (_LEAP, key.name))
+    return read(connection, key)
 
 
 def read(connection: sqlite3.Connection, key: Key) -> Saved | None:
@@ -96,8 +110,6 @@ def _write(connection: sqlite3.Connection, key: Key, session: int, fact: Fact) -
     match fact:
         case Used():
             run("UPDATE session SET used_at = ? WHERE id = ?", (fact.at, session))
-        case TakenUp():
-            run("UPDATE session SET times = ?, number = ? WHERE id = ?", (fact.times, fact.number, session))
         case Told():
             sealed = key.seal(_encoder.encode(fact), _TOLD)
             run("UPDATE session SET told = ? WHERE id = ?", (sealed, session))

@@ -9,6 +9,9 @@ _APPLICATION = 0x56494144
 """Of every file of ours, so that no other program's is taken for one."""
 _VERSION = 1
 _MAGIC = b"SQLite format 3\0"
+_HEAD_BYTES = 100
+_AT_APPLICATION = slice(68, 72)
+"""Where the number of a file's application is (sqlite.org/fileformat.html#application_id)."""
 
 _TABLES = """
 CREATE TABLE session (
@@ -72,33 +75,33 @@ def _claim(path: Path) -> None:
     """Make it, where it is not there; whatever is in it is for its owner only."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with closing(os.fdopen(descriptor, "rb", 0)) as file:
-        head = file.read(len(_MAGIC))
-    if head not in (b"", _MAGIC):
+        head = file.read(_HEAD_BYTES)
+    if head and not head.startswith(_MAGIC):
         raise StoreUnusable(f"the store {path} is no file of Viaduct's; name another file")
+    if head and head[_AT_APPLICATION] != _APPLICATION.to_bytes(4):
+        # Opened, its log would be written into it.
+        raise StoreUnusable(f"the store {path} is another program's; name another file")
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")
     connection.execute("BEGIN IMMEDIATE")  # From here on nobody else can.
-    application = _value(connection, "application_id")
-    is_new = application == 0 and not _tables(connection)
+    is_new = _value(connection, "application_id") == 0
     connection.execute("COMMIT")
-    if not is_new:
-        _check(connection, path, application)
+    if is_new:
+        marks = f"PRAGMA application_id={_APPLICATION};PRAGMA user_version={_VERSION};"
+        connection.executescript(f"BEGIN IMMEDIATE;{marks}{_TABLES}COMMIT;")
+    else:
+        _check(connection, path)
     connection.execute("PRAGMA journal_mode=WAL")
     # A commit is on the disk when it returns, also where the power fails (sqlite.org/pragma.html#pragma_synchronous).
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA journal_size_limit=67108864")
-    if is_new:
-        marks = f"PRAGMA application_id={_APPLICATION};PRAGMA user_version={_VERSION};"
-        connection.executescript(f"BEGIN IMMEDIATE;{marks}{_TABLES}COMMIT;")
 
 
-def _check(connection: sqlite3.Connection, path: Path, application: int) -> None:
+def _check(connection: sqlite3.Connection, path: Path) -> None:
     version = _value(connection, "user_version")
-    if application != _APPLICATION:
-        raise StoreUnusable(f"the store {path} is another program's; name another file")
     if version != _VERSION:
         raise StoreUnusable(f"the store {path} is of another version of Viaduct ({version}); name another file")
     if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",) or _tables(connection) != _wanted_tables():

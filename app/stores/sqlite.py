@@ -8,12 +8,12 @@ import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from time import monotonic
+from time import monotonic, time
 from typing import TypeAlias
 
 from msgspec import DecodeError
@@ -68,16 +68,19 @@ class SqliteStore:
         StoreUnusable: the file is not what it must be, and was not touched.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, patience_seconds: float = 5.0) -> None:
         self._path = path
+        self._patience_seconds = patience_seconds
         self._file = open_file(path)
+        self._inode = path.stat().st_ino
         try:
-            self.sleepers: dict[bytes, Sleeper] = rows.sleepers(self._file)
+            self.sleepers: dict[bytes, Sleeper] = rows.sleepers(self._file, time())
         except sqlite3.DatabaseError as wrong:
             self._file.close()
             raise StoreUnusable(f"the store {path} cannot be read: {wrong}") from wrong
         self.is_failing = False
-        self._told_at = -_TELL_SECONDS
+        self._told_at = self._looked_at = -_TELL_SECONDS
+        self._gone = asyncio.Event()
         self._jobs: SimpleQueue[_Work | _Question | _Farewell | None] = SimpleQueue()
         self._jobs_left: list[_Work | _Question | _Farewell | None] = []
         """What was taken from the queue, and nobody was told of yet."""
@@ -101,20 +104,33 @@ class SqliteStore:
         if not self._is_over:
             self._jobs.put(_Farewell(name))
 
-    async def read(self, key: Key) -> Saved | None:
+    async def take_up(self, key: Key) -> Saved | None:
         if self._is_over:
             return None
         answer: asyncio.Future[Saved | None] = self._loop.create_future()
         self._jobs.put(_Question(key, answer))
-        return await answer
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                return await answer
+        except TimeoutError as late:
+            self.is_late()
+            raise _unreadable() from late
+
+    def is_late(self) -> None:
+        self._complain("the disk does not answer")
 
     async def close(self) -> None:
+        """The thread is not waited for where its disk hangs: it keeps nobody from ending."""
         self._is_closing = True
-        if self._thread.is_alive():
-            self._jobs.put(None)
-            await asyncio.to_thread(self._thread.join)
-        else:
+        if not self._thread.is_alive():
             self._file.close()
+            return
+        self._jobs.put(None)
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                await self._gone.wait()
+        except TimeoutError:
+            log.error("the store does not answer: going without what it has not written yet")  # noqa: TRY400
 
     # The thread.
 
@@ -137,7 +153,8 @@ class SqliteStore:
                 self._catch_up()
             works = [job for job in jobs if isinstance(job, _Work)]
             questions = [job for job in jobs if isinstance(job, _Question)]
-            answers: list[_Answer] = [(question.answer, self._read(question.key)) for question in questions]
+            answers: list[_Answer] = [(question.answer, self._take_up(question.key)) for question in questions]
+            self._look()
             if works or answers:
                 self._loop.call_soon_threadsafe(self._tell, works, answers)
             self._jobs_left = []
@@ -164,8 +181,7 @@ class SqliteStore:
                 log.info("the store can be written again")
 
     def _write(self) -> None:
-        self._file.execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction():
             for name in self._given_up:
                 rows.forget(self._file, name)
             for work in self._behind:
@@ -173,34 +189,55 @@ class SqliteStore:
                     rows.forget(self._file, work.name)
                 elif work.key.name not in self._given_up:
                     rows.write(self._file, work.key, work.facts)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            yield
             self._file.execute("COMMIT")
         finally:
             if self._file.in_transaction:
                 self._file.execute("ROLLBACK")
 
-    def _failed(self, wrong: sqlite3.Error) -> None:
+    def _complain(self, why: str) -> None:
         self.is_failing = True
         if self._told_at + _TELL_SECONDS < monotonic():
             self._told_at = monotonic()
-            log.error("the store cannot be written: sessions may not survive a restart", extra={"why": str(wrong)})
+            log.error("the store cannot be written: sessions may not survive a restart", extra={"why": why})
+
+    def _look(self) -> None:
+        """A file that was taken away is written on, and nobody will find it."""
+        if self._looked_at + _TELL_SECONDS > monotonic():
+            return
+        self._looked_at = monotonic()
+        with suppress(OSError):
+            if self._path.stat().st_ino == self._inode:
+                return
+        self._complain("its file is not there any more")
+
+    def _failed(self, wrong: sqlite3.Error) -> None:
+        self._complain(str(wrong))
         works = [work for work in self._behind if isinstance(work, _Work)]
         if sum(len(work.facts) for work in works) > _BEHIND_COUNT or sum(work.size for work in works) > _BEHIND_BYTES:
             self._given_up |= {work.key.name for work in works}
             self._behind = [work for work in self._behind if isinstance(work, _Farewell)]
 
-    def _read(self, key: Key) -> Saved | Overloaded | None:
+    def _take_up(self, key: Key) -> Saved | Overloaded | None:
         try:
-            return rows.read(self._file, key)
-        except (Unreadable, DecodeError) as wrong:
+            with self._transaction():
+                return rows.take_up(self._file, key)
+        except sqlite3.OperationalError as wrong:
+            self._complain(str(wrong))
+            return _unreadable()
+        except (sqlite3.DatabaseError, Unreadable, DecodeError) as wrong:
             log.warning("a session in the store is damaged", extra={"why": f"{type(wrong).__name__}: {wrong}"})
             return None
-        except sqlite3.Error as wrong:
-            log.warning("the store cannot be read", extra={"why": str(wrong)})
-            return Overloaded("the store cannot be read now", reason="store", retry_after=1.0)
 
     def _over(self) -> None:
         """On the loop: whoever still waits goes on."""
         self._is_over = True
+        self._gone.set()
         if not self._is_closing:
             log.error("the store has failed: no session survives a restart any more")
         jobs = self._jobs_left
@@ -220,3 +257,7 @@ class SqliteStore:
                 answer.set_exception(saved)
             else:
                 answer.set_result(saved)
+
+
+def _unreadable() -> Overloaded:
+    return Overloaded("the store cannot be read now", reason="store", retry_after=1.0)

@@ -26,12 +26,14 @@ class Metrics:
         version: str,
         *,
         needs_token: bool = True,
+        is_store_failing: Callable[[], bool] = lambda: False,
     ) -> None:
         self.needs_token = needs_token
         self._tally = tally
         self._servers = servers
         self._take_census = take_census
         self._version = version
+        self._is_store_failing = is_store_failing
         self._lag = LoopLag(tally.lag_seconds)
         self._bugs = BugCount(tally)
         self._writing: asyncio.Task[bytes] | None = None
@@ -55,7 +57,7 @@ class Metrics:
         census = self._take_census()
         servers = {name: Server(tally, census[name]) for name, tally in self._servers.items()}
         waiting = sum(stream.waiting_bytes for stream in self._tally.writing)
-        known = Known(self._version, self._tally, waiting, servers, len(asyncio.all_tasks()))
+        known = Known(self._version, self._tally, waiting, servers, len(asyncio.all_tasks()), self._is_store_failing())
         return await asyncio.to_thread(written, known)
 
 

@@ -26,6 +26,7 @@ class Known(NamedTuple):
     waiting_bytes: int
     servers: Mapping[str, Server]
     tasks: int = 0
+    is_store_failing: bool = False
 
 
 class Number(NamedTuple):
@@ -121,6 +122,10 @@ NUMBERS = (
     of_each(
         "viaduct_sessions_asleep", "gauge", "Sessions in the store that no gateway has taken up yet",
         lambda at: at.now.asleep,
+    ),
+    Number(
+        "viaduct_store_failing", "gauge", "1 where what is to outlive the gateway cannot be written", (),
+        lambda known: [((), known.is_store_failing)],
     ),
     Number("viaduct_server_state", "gauge", "1 for the state that a server is in", ("server", "state"), _states),
     by_word("viaduct_children", "gauge", "Child processes", "state", lambda at: at.now.children),

@@ -1,8 +1,11 @@
 """The sweep off the loop, for many at once."""
 
 import asyncio
+import logging
 
-from app.upstreams.sweep import kill_tagged
+from app.upstreams.sweep import kill_tagged, sweep_forsaken
+
+log = logging.getLogger("viaduct.session")
 
 _sweepers: dict[asyncio.AbstractEventLoop, "Sweeper"] = {}
 
@@ -34,3 +37,10 @@ class Sweeper:
         async with self._scanning:
             tags, self._wanted, self._next = self._wanted, set(), None
             await asyncio.to_thread(kill_tagged, tags)
+
+
+async def sweep_forsaken_off_loop() -> None:
+    """A gateway that was killed could not stop what its children had started."""
+    killed = await asyncio.to_thread(sweep_forsaken)
+    if killed:
+        log.warning("processes of a gateway that is gone were killed", extra={"count": len(killed)})

@@ -65,10 +65,19 @@ def test_the_scope_of_everything_meets_every_rule_and_its_denials() -> None:
 
 def test_a_further_scope_is_named_only_where_it_would_help() -> None:
     alice = rights("read", name="alice@example.com")
-    assert alice.decide(tool("git_commit")) == Decision(False, ("write",))
+    assert alice.decide(tool("git_commit")) == Decision(False, ("read", "write"))
     assert alice.decide(tool("delete_branch")) == DENIED
     assert rights("read").decide(tool("git_commit")) == DENIED
     assert rights(name="alice@example.com").decide(tool("delete_branch")) == Decision(False, ("write",))
+
+
+def test_all_scopes_are_named_with_which_it_would_be_allowed_and_none_that_the_policy_does_not_know() -> None:
+    """Some clients ask for a token with just these, and would lose what they had."""
+    rules = (Rule(scopes=frozenset({"a"}), allow=("git/look",)), Rule(scopes=frozenset({"b"}), allow=("git/edit",)))
+    decision = rights("a", "openid", rules=rules).decide(tool("edit"))
+    assert decision == Decision(False, ("a", "b"))
+    after = rights(*decision.scopes, rules=rules)
+    assert [after.decide(tool(name)) for name in ("look", "edit")] == [ALLOWED, ALLOWED]
 
 
 def test_a_further_scope_whose_rule_denies_the_same_is_not_named() -> None:
@@ -80,7 +89,7 @@ def test_a_tool_that_only_reads_is_one_that_says_so() -> None:
     mine = rights("read")
     for hints in (GENTLE, HARSH, None):
         assert mine.decide(tool("git_status"), hints) == DENIED
-    assert rights("read", name="alice@example.com").decide(tool("git_status")) == Decision(False, ("write",))
+    assert rights("read", name="alice@example.com").decide(tool("git_status")) == Decision(False, ("read", "write"))
 
 
 def test_a_rule_without_destruction_takes_what_says_that_it_destroys_nothing() -> None:

@@ -1,13 +1,14 @@
 """Which test stands for which kind of fault.
 
 F rows are faults that a gateway meets (child process; client, HTTP and protocol; gateway and host), R rows are what
-users of other bridges reported, N rows are what was thought of here. Each is a sentence, and below it the tests that
-would fail if it came back: where each is, and its name without `test_`.
+users of other bridges reported, N rows are what was thought of here, T rows are threats. Each is a sentence, and below
+it the tests that would fail if it came back: where each is, and its name without `test_`.
 """
 
 from dataclasses import dataclass
 
 from tests.chaos.reported import OWN, REPORTS
+from tests.chaos.threats import THREATS
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Row:
 
 def rows() -> dict[str, Row]:
     found: dict[str, Row] = {}
-    for block in (_FAULTS + REPORTS + OWN).replace("\n    ", "\t").split("\n"):
+    for block in (_FAULTS + REPORTS + OWN + THREATS).replace("\n    ", "\t").split("\n"):
         if block:
             head, *tests = block.split("\t")
             ident, _, kind = head.partition(" ")
@@ -208,10 +209,12 @@ F67 a token that is missing, malformed, expired or for somebody else
 F68 a token that expires during a stream
     live/tokens an_expired_token_closes_its_streams_and_a_new_one_goes_on_with_them
     live/tokens a_subscription_ends_with_its_result_and_a_call_that_was_let_in_may_finish
+    live/tokens a_call_whose_token_expired_is_cancelled_when_its_time_is_over
 F69 a token that is revoked during a stream
     live/tokens a_token_that_is_taken_back_is_refused_within_a_second_and_its_streams_close
     live/tokens a_token_that_its_issuer_ends_loses_its_streams_too
     live/tokens a_stateless_call_ends_when_its_token_is_taken_back
+    live/tokens a_call_of_who_takes_no_stream_ends_when_its_token_is_taken_back
 F70 a token whose scopes do not do for one tool
     live/policy what_a_further_scope_would_open_is_answered_with_that_scope
 F71 an issuer that goes down

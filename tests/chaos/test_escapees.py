@@ -207,7 +207,7 @@ async def test_what_hid_its_tag_is_killed_once_no_child_that_lives_can_have_star
         younger = await Client(gateway).open()
         assert not dies(hidden, 1.5)
         await deleted(client)
-        assert dies(hidden, 4)
+        assert dies(hidden, 10)
         assert eventually(lambda: hidden not in gateway.direct_children(), 3)
         assert await younger.tool("echo", nonce="spared") == "spared"
 

@@ -19,7 +19,8 @@ from tests.support.metrics import number, shown
 CAP = 100
 FLAT = 1.1
 SERVER: dict[str, object] = {"command": "sh", "args": [str(SLIGHT)], "era": "legacy"}
-SESSIONS = {"max": CAP, "maxPerPrincipal": CAP, "confirmTimeout": 0.1}
+FAST = dict.fromkeys(("rate", "burst", "ratePerPrincipal", "burstPerPrincipal"), 100_000)
+SESSIONS = {"max": CAP, "maxPerPrincipal": CAP, "confirmTimeout": 0.1, **FAST}
 CLIENTS = 8
 
 

@@ -138,6 +138,20 @@ async def test_a_batch_of_very_many_is_refused_and_holds_up_nobody(
     assert len(gateway.log_lines) - lines < 20
 
 
+COSTLY = (b"{}", b"[[[[]]]]", b"1e5", b'"\\u00e9"', b'{"a":[{"b":{}}]}')
+
+
+@pytest.mark.parametrize("member", COSTLY)
+@on_loop
+async def test_the_costliest_body_holds_up_nobody(gateway: Gateway, connect: Connect, member: bytes) -> None:
+    client = await connect()
+    many = b",".join([member] * ((BODY - 200) // (len(member) + 1)))
+    for _ in range(3):
+        body = b'{"jsonrpc":"2.0","id":1,"method":"no/such","params":{"a":[%b]}}' % many
+        answer = await client.settle(await client.post(body), 1)
+        assert answer["error"]["code"] == -32601
+
+
 # Sizes and times.
 
 

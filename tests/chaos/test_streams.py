@@ -19,9 +19,10 @@ BRISK = {"stopTimeout": 0.5, "killTimeout": 0.5}
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Its parameter is `sendTimeout`."""
     streams = {"keepAlive": 0.3, "logCount": 20, "logBytes": 1 << 20, "maxPerSession": 4, "queueBytes": 1 << 20}
-    content = config({"calm": entry(**BRISK)}, streams=streams, limits={"sendTimeout": 2.5})
+    content = config({"calm": entry(**BRISK)}, streams=streams, limits={"sendTimeout": getattr(request, "param", 1)})
     with serving(content, tmp_path_factory.mktemp("streams")) as gateway:
         yield gateway
 
@@ -123,6 +124,7 @@ async def test_a_reader_that_never_reads_costs_a_bounded_queue_and_then_its_conn
     stuck.drop()
 
 
+@pytest.mark.parametrize("gateway", [30], indirect=True)
 @on_loop
 async def test_a_reader_that_falls_behind_misses_log_messages_and_never_its_answer(
     gateway: Gateway, connect: Connect

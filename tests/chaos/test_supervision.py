@@ -6,13 +6,24 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.client import Client, greeting
-from tests.support.gateway import Gateway, config, entry, eventually, serving, stage, stateless_entry
+from tests.support.gateway import (
+    OTHER_TOKEN,
+    TOKEN,
+    Gateway,
+    config,
+    entry,
+    eventually,
+    serving,
+    stage,
+    stateless_entry,
+)
 from tests.support.http import Reply, on_loop, request, soon
 from tests.support.metrics import number
 from tests.support.stateless import StatelessClient
@@ -153,13 +164,13 @@ def at_once(log: str) -> int:
 
 def test_sixty_servers_that_start_slowly_all_become_ready_a_few_at_a_time(tmp_path: Path) -> None:
     """Longer than one may take, all of them together do."""
-    names = [f"s{number}" for number in range(60)]
+    names, tokens = [f"s{number}" for number in range(60)], cycle([TOKEN, OTHER_TOKEN])
     slow = {name: entry("--mode", "slow_start", "--n", "0.15", **BRISK, startTimeout=2) for name in names}
     with serving(config(slow), tmp_path) as gateway:
 
         @on_loop
         async def check() -> None:
-            clients = await asyncio.gather(*(Client(gateway, name).open() for name in names))
+            clients = await asyncio.gather(*(Client(gateway, name, next(tokens)).open() for name in names))
             assert await asyncio.gather(*(client.tool("echo", nonce=client.path) for client in clients)) == [
                 client.path for client in clients
             ]

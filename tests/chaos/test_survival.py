@@ -2,11 +2,7 @@
 
 import asyncio
 import json
-import resource
 import signal
-import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.client import Client, called
-from tests.support.gateway import OTHER_TOKEN, ROOT, TOKEN, Gateway, config, entry, eventually, serving, stage
+from tests.support.client import Client, called, greeting
+from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving, stage
 from tests.support.http import Event, Reply, on_loop, soon
 from tests.support.metrics import number
 
@@ -282,98 +278,43 @@ async def test_what_was_ended_or_not_used_for_too_long_is_not_taken_up(tmp_path:
             client.port = again.port
         assert await ended_one.status() == 404
         stream = await used.listen()
-        assert eventually(lambda: "nobody came back to a session" in again.log, 10)
+        assert eventually(lambda: "a session of before is forgotten" in again.log, 10)
         assert await unused.status() == 404
         assert await used.status() == 200
         stream.close()
 
 
 @on_loop
-async def test_a_session_that_another_gateway_left_counts_when_it_is_taken_up(tmp_path: Path) -> None:
+async def test_sessions_that_were_left_count_and_of_too_many_the_longest_unused_go(
+    tmp_path: Path,
+) -> None:
     with kept(tmp_path) as gateway:
         clients = [await Client(gateway).open() for _ in range(3)]
         kill(gateway)
     with kept(tmp_path, sessions={"maxPerPrincipal": 2}) as again:
         for client in clients:
             client.port = again.port
-        assert [await client.status() for client in clients] == [200, 200, 429]
-        await (await clients[0].delete()).body()
-        assert await clients[2].status() == 200
-
-
-# The file.
-
-
-@on_loop
-async def test_the_file_tells_nobody_what_was_said_or_who_may_come_back(tmp_path: Path) -> None:
-    with kept(tmp_path) as gateway:
-        client = await Client(gateway).open()
-        await client.call("resources/subscribe", {"uri": f"test://{CANARY}"})
-        message = called("progress", n=2, interval=0.01, nonce=CANARY) | {"_meta": {"progressToken": CANARY}}
-        reply = await client.ask(CALL, message, CANARY)
-        assert CANARY in str([event.data async for event in reply.events()])
-        kill(gateway)
-    for path in (tmp_path / "sessions.db", tmp_path / "sessions.db-wal"):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        data = path.read_bytes()
-        for secret in (CANARY, str(client.session), TOKEN):
-            assert secret.encode() not in data
-
-
-def refusal(folder: Path) -> str:
-    """What it says when it will not start."""
-    path = folder / "viaduct.json"
-    path.write_text(json.dumps(content(folder)))
-    command = [sys.executable, "-m", "app", "serve", "--port", "0", str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
-    assert done.returncode == 78, done.stderr
-    assert done.stdout == ""
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("viaduct: ")]
-    return line
-
-
-def test_a_torn_or_foreign_file_is_refused_in_one_sentence_and_left_as_it_is(tmp_path: Path) -> None:
-    with kept(tmp_path) as gateway:
-        asyncio.run(opened(gateway))
-        assert gateway.stop() == 0
-    file = tmp_path / "sessions.db"
-    whole = file.read_bytes()
-    for damage, sentence in (
-        (whole[: len(whole) // 2], "is damaged"),
-        (b"a letter to somebody" * 100, "is no file of Viaduct's"),
-        (whole[:68] + b"\x00\x00\x00\x07" + whole[72:], "is another program's"),
-        (whole[:60] + b"\x00\x00\x00\x63" + whole[64:], "is of another version"),
-    ):
-        file.write_bytes(damage)
-        assert sentence in refusal(tmp_path)
-        assert file.read_bytes() == damage
-
-
-async def opened(gateway: Gateway) -> None:
-    await Client(gateway).open()
-
-
-def test_two_gateways_do_not_share_a_file(tmp_path: Path) -> None:
-    with kept(tmp_path):
-        assert "in use by another gateway" in refusal(tmp_path)
+        assert [await client.status() for client in clients] == [404, 200, 200]
+        reply = await Client(again).post(greeting())
+        assert reply.status == 429
+        reply.close()
+        await (await clients[1].delete()).body()
+        assert await (await Client(again).open()).tool("echo", nonce="room") == "room"
 
 
 @on_loop
-async def test_on_a_full_disk_clients_are_served_all_the_same_and_what_is_kept_is_made_up_for(tmp_path: Path) -> None:
-    with kept(tmp_path, streams={"streamAfter": 0.05}) as gateway:
-        client = await Client(gateway).open()
-        resource.prlimit(gateway.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-        stream = await client.listen()
-        last = await stream.next_event()
-        assert await client.tool("changed", what="tools") == "soon"
-        assert "list_changed" in (await stream.next_message())["method"]
-        fresh = await Client(gateway).open()
-        assert await fresh.tool("echo", nonce="served") == "served"
-        assert eventually(lambda: "the store cannot be written" in gateway.log, 3)
-        resource.prlimit(gateway.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert eventually(lambda: "the store can be written again" in gateway.log, 5)
+async def test_nobody_makes_room_with_the_sessions_of_others_and_everybody_with_their_own(tmp_path: Path) -> None:
+    with kept(tmp_path, sessions={"max": 4, "maxPerPrincipal": 3}) as gateway:
+        mine = [await Client(gateway).open() for _ in range(3)]
+        theirs = await Client(gateway, token=OTHER_TOKEN).open()
         kill(gateway)
-    with kept(tmp_path) as again:
-        client.port = fresh.port = again.port
-        assert "list_changed" in (await (await client.listen(last.id)).next_message())["method"]
-        assert await fresh.tool("echo", nonce="kept") == "kept"
+    with kept(tmp_path, sessions={"max": 4, "maxPerPrincipal": 3}) as again:
+        for client in (*mine, theirs):
+            client.port = again.port
+        fresh = await Client(again, token=OTHER_TOKEN).open()
+        assert await fresh.tool("echo", nonce="in its own place") == "in its own place"
+        reply = await Client(again, token=OTHER_TOKEN).post(greeting())
+        assert reply.status == 503
+        reply.close()
+        assert [await client.status() for client in mine] == [200, 200, 200]
+        assert await theirs.status() == 404

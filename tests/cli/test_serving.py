@@ -203,7 +203,7 @@ def test_children_that_will_not_stop_are_killed_when_the_overtime_is_over(tmp_pa
         assert greet(url_of(gateway))[0] == 200
         [child] = children(gateway.process.pid)
         assert gateway.stop() == 0
-        assert "children would not stop" in gateway.log.read_text()
+        assert "the drain takes too long" in gateway.log.read_text()
         assert not Path(f"/proc/{child}").exists()
 
 

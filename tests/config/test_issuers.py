@@ -2,17 +2,20 @@
 
 # ruff: noqa: E501 - a sentence is compared whole
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from app.admitting import resource_server
 from app.config import ConfigError
 from app.config.credentials import tokens_in
+from app.edge.oauth import challenge
 from tests.config.conftest import Loading
 
 HASH = "sha256:" + "a" * 64
-JWT = {"issuer": "https://idp.example.com"}
-ASKED = {"endpoint": "https://idp.example.com/introspect", "clientId": "a", "clientSecret": "b"}
+JWT: dict[str, object] = {"issuer": "https://idp.example.com"}
+ASKED: dict[str, object] = {"endpoint": "https://idp.example.com/introspect", "clientId": "a", "clientSecret": "b"}
 
 
 def issuers(*jwt: dict[str, object], **more: object) -> dict[str, object]:
@@ -63,6 +66,31 @@ def test_what_is_wrong_with_issuers_is_told_in_a_sentence(loading: Loading, bloc
     with pytest.raises(ConfigError) as wrong:
         loading(viaduct=block)
     assert str(wrong.value).endswith(sentence)
+
+
+POLICY = [
+    {"scopes": ["read"], "allow": ["git"]},
+    {"scopes": ["write", "read"], "allow": ["*"]},
+    {"scopes": ["*", "offline_access"], "allow": ["*"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "policy", "told"),
+    [((), POLICY, {"read", "write"}), (("read",), POLICY, {"read"}), ((), None, None), (("read",), None, {"read"})],
+)
+def test_clients_are_told_of_the_scopes_of_the_policy_unless_others_are_named(
+    loading: Loading, given: tuple[str, ...], policy: object, told: set[str] | None
+) -> None:
+    block = issuers(JWT, **({"scopes": list(given)} if given else {})) | ({"policy": policy} if policy else {})
+    server = resource_server(loading(viaduct=block).viaduct)
+    assert server is not None
+    resource = server.resource("/servers/git/mcp")
+    document = json.loads(resource.document)
+    assert set(document.get("scopes_supported", ())) == (told or set())
+    assert ("scopes_supported" in document) == (told is not None)
+    challenged = re.findall(r'scope="([^"]*)"', challenge(resource).decode())
+    assert [set(each.split()) for each in challenged] == ([told] if told else [])
 
 
 # The tokens file.

@@ -35,7 +35,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "shutdownGrace": 5, "rate": 200, "burst": 2000, "ratePerPrincipal": 50, "burstPerPrincipal": 500,
         },
         "stateless": {
-            "parkTimeout": 300, "askAfter": 0.02, "askWithin": 0.2, "idleTimeout": 300, "maxChildren": 16,
+            "parkTimeout": 300, "expiredTimeout": 60, "askAfter": 0.02, "askWithin": 0.2, "idleTimeout": 300, "maxChildren": 16,
             "maxCapabilitySets": 8, "maxRequests": 1000, "maxParked": 100, "maxBytes": 67108864, "toolsPages": 100, "toolsFresh": 1,
             "toolsTimeout": 5, "toolsRetry": 60,
         },
@@ -49,10 +49,11 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
             "lingerTimeout": 2, "lingerBytes": 16777216, "pipelined": 32, "batch": 1000, "queueBytes": 8388608, "queueCount": 256,
             "connections": 2000, "children": 1000, "openFilesPercent": 80, "memory": None, "inFlight": 1000, "badLines": 100, "longLines": 3, "recoverTimeout": 5,
             "stderrBytes": 65536, "stderrRate": 50, "logRate": 200, "questions": 100, "waiting": 100,
+            "subscriptions": 1000, "subscriptionBytes": 262144, "greeting": 262144,
         },
         "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "starts": 4,
         "restarts": {"backoff": 0.2, "maxBackoff": 30, "deaths": 5, "window": 60, "coolDown": 300, "uptime": 60},
-        "store": "memory", "logLevel": "info", "logFormat": "text", "debugPayloads": False, "metrics": "token",
+        "store": "memory", "storeTimeout": 5, "logLevel": "info", "logFormat": "text", "debugPayloads": False, "metrics": "token",
     }  # fmt: skip
 
 

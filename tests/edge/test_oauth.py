@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.auth.policy import Policy, Rule
 from app.auth.principal import Principal
 from app.auth.verdicts import BadToken, CannotVerify
 from app.edge import streamable
@@ -14,6 +15,7 @@ from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, Incoming, StreamSettings
 from app.edge.oauth import ResourceServer
 from app.edge.refusals import insufficient_scope
+from app.gateway.access import Access
 from app.gateway.gateway import Gateway
 from app.gateway.settings import GatewaySettings, SessionSettings, UpstreamSettings
 from app.upstreams.command import Command
@@ -31,6 +33,7 @@ class Tokens:
         git = frozenset({f"{PUBLIC}/servers/git/mcp"})
         self.known = {
             "any": Principal("ada", frozenset(), None, IDP),
+            "low": Principal("eve", frozenset({"low"}), None, IDP),
             "git": Principal("bob", frozenset(), None, IDP, resources=git),
         }
 
@@ -54,10 +57,12 @@ Answer = tuple[int, dict[bytes, bytes], Any]
 
 
 class World:
-    def __init__(self, *names: str, oauth: ResourceServer | None, prefix: str = "") -> None:
+    def __init__(
+        self, *names: str, oauth: ResourceServer | None, prefix: str = "", policy: Policy | None = None
+    ) -> None:
         self.tokens = Tokens()
         upstreams = tuple(UpstreamSettings(name, Command(("true",), {}, None)) for name in names)
-        gateway = Gateway(GatewaySettings(upstreams, SessionSettings(), "0"))
+        gateway = Gateway(GatewaySettings(upstreams, SessionSettings(), "0"), None, Access(policy))
         settings = EdgeSettings(StreamSettings())
         self.app = Viaduct(gateway, settings, Guards(["mcp.example.com"]), self.tokens, prefix, None, oauth)
 
@@ -229,7 +234,8 @@ def test_a_token_for_one_url_is_refused_at_all_others(world: World, monkeypatch:
 def test_every_place_but_the_open_ones_wants_a_token_for_itself(world: World, token: bytes | None) -> None:
     """All that is there, so that a path that is added later is tried as well."""
     headers = [] if token is None else [(b"authorization", b"Bearer " + token)]
-    open_to_all, closed = set(), set()
+    open_to_all: set[str] = set()
+    closed: set[str] = set()
     for path in world.app._places:
         if token == b"git" and path.strip("/") == "servers/git/mcp":
             continue
@@ -238,6 +244,75 @@ def test_every_place_but_the_open_ones_wants_a_token_for_itself(world: World, to
             (closed if status == 401 else open_to_all).add(path.strip("/"))
     assert {path for path in open_to_all if not path.startswith(".well-known/")} == {"healthz", "readyz"}
     assert closed >= {"servers/time/mcp", "servers/git/sse", "servers/git/messages"}
+
+
+def test_no_place_at_all_serves_a_wrong_host_or_origin(world: World) -> None:
+    """The open ones neither, for a page that was led here by its own name would read them."""
+    token = (b"authorization", b"Bearer any")
+    for path in world.app._places:
+        for method in ("GET", "POST", "OPTIONS"):
+            assert world.ask(path, method, token, host=b"evil.example")[0] == 421, path
+            assert world.ask(path, method, token, (b"origin", b"https://evil.example"))[0] == 403, path
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        (b"x-forwarded-user", b"ada"),
+        (b"x-forwarded-for", b"127.0.0.1"),
+        (b"x-forwarded-host", b"mcp.example.com"),
+        (b"forwarded", b"for=127.0.0.1;host=mcp.example.com"),
+        (b"x-real-ip", b"127.0.0.1"),
+        (b"x-mcp-authenticated", b"true"),
+        (b"x-authorization", b"Bearer any"),
+        (b"proxy-authorization", b"Bearer any"),
+        (b"cookie", b"token=any"),
+        (b"x-original-url", b"/healthz"),
+        (b"x-http-method-override", b"OPTIONS"),
+    ],
+)
+def test_no_header_stands_in_for_a_token_or_a_host(world: World, header: tuple[bytes, bytes]) -> None:
+    for path in ("/servers/git/mcp", "/servers/git/sse", "/servers/git/messages"):
+        assert world.ask(path, "POST", header) == world.ask(path, "POST")
+        assert world.ask(path, "POST", header)[0] in (401, 405)
+    assert world.ask("/healthz", "GET", header, host=b"evil.example")[0] == 421
+
+
+_ERAS = {
+    "handshake": ((b"mcp-session-id", b"somebody-has-it"), (b"mcp-protocol-version", b"2025-11-25")),
+    "stateless": ((b"mcp-method", b"tools/list"), (b"mcp-protocol-version", b"2026-07-28")),
+}
+
+
+@pytest.mark.parametrize("era", _ERAS)
+def test_no_place_is_reached_with_too_little_scope(era: str) -> None:
+    """All that is there, as above. Nothing of a request's body is read."""
+    policy = Policy(
+        [
+            Rule(scopes=frozenset({"low"}), allow=("other",)),
+            Rule(scopes=frozenset({"read", "more"}), allow=("git",)),
+            Rule(scopes=frozenset({"read"}), subjects=("ada",), allow=("time",)),
+        ]
+    )
+    world = World("git", "time", "other", oauth=ResourceServer(PUBLIC, (IDP,)), policy=policy)
+    headers = [(b"authorization", b"Bearer low"), (b"content-type", b"application/json"), *_ERAS[era]]
+    answers = {
+        (path.strip("/"), method): world.ask(path, method, *headers)
+        for path in world.app._places
+        if path.strip("/").startswith(("servers/git", "servers/time"))
+        for method in ("GET", "POST", "DELETE")
+    }
+    assert len(answers) == 2 * 3 * 3
+    for (path, _), (status, head, body) in answers.items():
+        if path.startswith("servers/git"):
+            metadata = f"{PUBLIC}{WELL_KNOWN}/{path.replace('messages', 'sse')}"
+            assert head[b"www-authenticate"].decode() == (
+                f'Bearer error="insufficient_scope", resource_metadata="{metadata}", scope="low more read"'
+            )
+            assert (status, body["error"]["data"]["reason"]) == (403, "insufficient_scope")
+        else:
+            assert (status, body["error"]["data"]["reason"]) == (404, "unknown_path")
+            assert b"www-authenticate" not in head
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from functools import wraps
 
 import pytest
 
+from app.core.fairness import Wish
 from app.core.rates import Rate
 from app.gateway.gate import Gate
 from app.gateway.settings import RoomSettings, SessionSettings, SupervisorSettings, UpstreamSettings
@@ -89,7 +90,7 @@ def test_who_is_refused_uses_nothing_up() -> None:
 @in_loop
 def test_a_session_with_a_share_in_a_child_that_is_there_needs_no_place() -> None:
     doors = Doors(SessionSettings(), children_max=1)
-    place = doors.supervisor.room.place()
+    place = doors.supervisor.room.place(Wish())
     assert doors.refused(upstream=SHARED) == "limits.children"
     doors.shared.add("shared")
     assert doors.refused(upstream=SHARED) == ""
@@ -99,7 +100,7 @@ def test_a_session_with_a_share_in_a_child_that_is_there_needs_no_place() -> Non
 @in_loop
 def test_a_stateless_request_for_a_child_that_all_share_is_refused_where_that_is_still_to_be_started() -> None:
     doors = Doors(SessionSettings(), children_max=1)
-    doors.supervisor.room.place()
+    doors.supervisor.room.place(Wish())
     doors.gate.admit_exchange(STAGE)
     with pytest.raises(Overloaded) as caught:
         doors.gate.admit_exchange(SHARED)

@@ -23,6 +23,8 @@ class Store:
         self.sleepers: dict[bytes, Sleeper] = {}
         self.written: list[list[Fact]] = []
         self._done: list[Callable[[], None]] = []
+        self.is_failing = False
+        self.was_late = asyncio.Event()
 
     def start(self) -> None: ...
 
@@ -35,8 +37,11 @@ class Store:
 
     def forget(self, name: bytes) -> None: ...
 
-    async def read(self, _key: Key) -> Saved | None:
+    async def take_up(self, _key: Key) -> Saved | None:
         return None
+
+    def is_late(self) -> None:
+        self.was_late.set()
 
     async def close(self) -> None: ...
 
@@ -61,7 +66,9 @@ class Heard(Outlet):
 class Scene:
     def __init__(self, *, is_kept: bool = True, bytes_max: int = 1000) -> None:
         self.store, self.log, self.heard = Store(), EventLog(1000, 3), Heard()
-        self.journal = Journal(self.store, Key("a session"), OPENED, bytes_max, self.log, self.owed, is_kept=False)
+        self.journal = Journal(
+            self.store, Key("a session"), OPENED, bytes_max, 0.05, self.log, self.owed, is_kept=False
+        )
         if is_kept:
             self.journal.remember(TOLD)
         self.outlet = self.journal.outlet(self.heard)
@@ -173,6 +180,22 @@ async def test_who_falls_too_far_behind_the_disk_is_closed_and_what_may_be_misse
     assert scene.heard.said == ["end"]
     scene.say(b"x")
     assert scene.heard.said == ["end"]
+
+
+@on_loop
+async def test_a_disk_that_hangs_is_waited_for_once_and_what_it_missed_is_committed_when_it_answers() -> None:
+    scene = Scene()
+    scene.say(b"one")
+    scene.say(b"two")
+    await asyncio.wait_for(scene.store.was_late.wait(), 5)
+    assert scene.heard.said == [("1", b"one"), ("2", b"two")]
+    scene.say(b"three")
+    assert scene.heard.said[2:] == [("3", b"three")]
+    assert len(scene.store.written) == 1
+    scene.store.commit()
+    assert scene.store.written[1:] == [[Event(2, 1, b"two"), Event(3, 1, b"three")]]
+    scene.say(b"four")
+    assert len(scene.heard.said) == 3
 
 
 @on_loop

@@ -6,6 +6,7 @@ from functools import wraps
 
 import pytest
 
+from app.core.fairness import Wish
 from app.gateway.room import Files, Memory, Place, Room
 from app.gateway.settings import RoomSettings
 from app.protocol.faults import Overloaded
@@ -71,19 +72,19 @@ def refused(room: Room, *, needs_place: bool = True) -> str:
 @in_loop
 def test_as_many_places_as_there_are_and_then_none_until_one_is_given_back(seen: Machine) -> None:
     room = Room(RoomSettings(children_max=2), seen.clock)
-    places = [room.place(), room.place()]
+    places = [room.place(Wish()), room.place(Wish())]
     assert (refused(room), refused(room, needs_place=False)) == ("limits.children", "")
     places[0].give_back()
     places[0].give_back()
     assert refused(room) == ""
-    room.place()
+    room.place(Wish())
     assert refused(room) == "limits.children"
 
 
 @in_loop
 def test_who_has_to_wait_for_a_place_gets_the_next_before_anybody_new(seen: Machine) -> None:
     room = Room(RoomSettings(children_max=1), seen.clock)
-    first, second = room.place(), room.place()
+    first, second = room.place(Wish()), room.place(Wish())
     assert (first.came.done(), second.came.done()) == (True, False)
     first.give_back()
     assert second.came.result() is True
@@ -95,7 +96,7 @@ def test_children_for_later_leave_a_fifth_of_the_places(seen: Machine) -> None:
     room = Room(RoomSettings(children_max=10), seen.clock)
     places: list[Place] = []
     while room.has_some_for_later:
-        places.append(room.place())
+        places.append(room.place(Wish()))
     assert (len(places), refused(room)) == (8, "")
 
 
@@ -106,7 +107,7 @@ def test_what_was_begun_counts_before_it_is_seen(seen: Machine) -> None:
     room = Room(RoomSettings(files_percent=80), seen.clock)
     places: list[Place] = []
     while not refused(room):
-        places.append(room.place())
+        places.append(room.place(Wish()))
     assert (len(places), refused(room)) == (5, "limits.openFilesPercent")
     for place in places:
         place.fill()
@@ -121,7 +122,7 @@ def test_what_was_begun_counts_before_it_is_seen(seen: Machine) -> None:
 def test_a_child_that_is_not_wanted_any_more_takes_no_descriptors(seen: Machine) -> None:
     seen.files = 76
     room = Room(RoomSettings(files_percent=80), seen.clock)
-    place = room.place()
+    place = room.place(Wish())
     assert refused(room) == "limits.openFilesPercent"
     place.give_back()
     place.give_back()

@@ -243,7 +243,7 @@ async def test_what_a_further_scope_would_open_is_answered_with_that_scope(
         else:
             reply = await client.post([message] if way.startswith("batch") else message)
         body = await reply.json()
-        challenge = 'Bearer error="insufficient_scope", scope="write"'
+        challenge = 'Bearer error="insufficient_scope", scope="read write"'
         assert (reply.status, reply.headers["www-authenticate"]) == (403, challenge), body
         assert body["error"]["data"]["reason"] == "insufficient_scope"
     assert "SECRET" not in heard(folder, way)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from app.auth.tokens import hash_of
 from tests.support.client import Client, called
-from tests.support.gateway import TOKEN, Gateway, config, entry, serving, stateless_entry
+from tests.support.gateway import TOKEN, Gateway, config, entry, eventually, serving, stateless_entry
 from tests.support.http import Reply, head, on_loop, read_reply, request, soon
 from tests.support.issuer import OTHER_KEY, Issuer, compact, header, issuing
 from tests.support.sse_client import SseClient
@@ -20,6 +21,8 @@ from tests.support.stateless import CALL, StatelessClient
 PUBLIC = "https://mcp.example.com"
 SPARE = "vdt_spare_token_that_can_be_taken_back"
 CAPS: dict[str, Any] = {}
+EXPIRED = 3.0
+"""Seconds that a call may go on when its token has expired."""
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +56,20 @@ def gateway(issuer: Issuer, tokens_file: Path, tmp_path_factory: pytest.TempPath
         "keep": {"introspected": 0.5, "refused": 0.1},
         "checkInterval": 0.1,
     }
+    content["viaduct"]["stateless"] = {"expiredTimeout": EXPIRED}
     content["viaduct"]["outbound"] = {"allow": ["127.0.0.0/8"]}
     with serving(content, tmp_path_factory.mktemp("tokens")) as gateway:
         yield gateway
 
 
 @pytest.fixture(autouse=True)
-def as_before(issuer: Issuer, tokens_file: Path) -> Iterator[None]:
+def as_before(gateway: Gateway, issuer: Issuer, tokens_file: Path) -> Iterator[None]:
     yield
     issuer.status = 200
     issuer.active.clear()
     allow(tokens_file, spare=SPARE)
+    headers = {"Authorization": f"Bearer {SPARE}"}
+    assert eventually(lambda: httpx.get(f"{gateway.url}/metrics", headers=headers, trust_env=False).is_success, 2)
 
 
 def allow(path: Path, **tokens: str) -> None:
@@ -254,6 +260,45 @@ async def test_a_subscription_ends_with_its_result_and_a_call_that_was_let_in_ma
     assert messages[-1]["id"] == "listen"
     assert "result" in messages[-1]
     assert (await client.settle(call))["result"]["content"][0]["text"] == "slept"
+
+
+@pytest.mark.parametrize("accept", ["application/json, text/event-stream", "application/json"])
+@on_loop
+async def test_a_call_whose_token_expired_is_cancelled_when_its_time_is_over(
+    gateway: Gateway, issuer: Issuer, accept: str
+) -> None:
+    expiry = int(time.time()) + 2
+    client = StatelessClient(gateway, "stateless", here(issuer, "stateless", exp=expiry), {})
+    message = client.message(CALL, called("sleep", seconds=30, nonce="slept"))
+    call = await client.post(message, {"Accept": accept})
+    assert [message async for message in call.messages()] == []
+    assert EXPIRED - 0.1 < time.time() - expiry < EXPIRED + 1
+
+
+@pytest.mark.parametrize("is_again", [False, True])
+@on_loop
+async def test_a_call_of_who_takes_no_stream_ends_when_its_token_is_taken_back(
+    gateway: Gateway, tokens_file: Path, *, is_again: bool
+) -> None:
+    client = StatelessClient(gateway, "stateless", SPARE, {})
+    message = client.message(CALL, called("sleep", seconds=30, nonce="slept"))
+    fields = {**client.headers(message), "Accept": "application/json"}
+    body = json.dumps(message).encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    if is_again:
+        quick = json.dumps(client.message(CALL, called("sleep", seconds=0, nonce="slept"))).encode()
+        for _ in range(2):
+            fields_of = fields | {"Content-Length": str(len(quick))}
+            writer.write(head(gateway.port, "POST", client.path, fields_of, SPARE) + quick)
+            await (await read_reply(reader, writer)).rest()
+    writer.write(head(gateway.port, "POST", client.path, fields | {"Content-Length": str(len(body))}, SPARE) + body)
+    began = time.monotonic()
+    allow(tokens_file, another="something-else-entirely")
+    reply = await read_reply(reader, writer)
+    assert reply.status == 200
+    assert [message async for message in reply.messages()] == []
+    assert time.monotonic() - began < 1.5
+    reply.drop()
 
 
 @on_loop

@@ -90,7 +90,7 @@ EVERYTHING = Round(
             "cancel",
             "cancel",
             {
-                "tool": _tool("trigger-long-running-operation", duration=3, steps=60),
+                "tool": _tool("trigger-long-running-operation", duration=3, steps=30),
                 "next": _tool("trigger-long-running-operation", duration=0.2, steps=2),
             },
         ),

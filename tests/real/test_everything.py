@@ -95,7 +95,7 @@ STEPS = (
     Step("updates off", "call", _tool("toggle-subscriber-updates")),
     Step("logging", "logging", {"uri": NUMBERED}),
     Step("progress", "progress", _long(0.4, 4)),
-    Step("cancel", "cancel", {"tool": _long(3, 60), "next": _long(0.4, 4)}),
+    Step("cancel", "cancel", {"tool": _long(3, 30), "next": _long(0.4, 4)}),
     Step("many", "many", {"count": SESSION_COUNT, "calls": CALL_COUNT}),
 )
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -76,13 +77,13 @@ def idp() -> Iterator[Idp]:
         yield idp
 
 
-@pytest.fixture(scope="module")
-def gateway(idp: Idp, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+@contextmanager
+def taking(idp: Idp, folder: Path, scopes: str, **viaduct: object) -> Iterator[Gateway]:
     """Its public URL is in what it tells clients, so that its port must be known before it starts."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    content = config({"stage": entry(), "opaque": entry()}, publicUrl=f"http://127.0.0.1:{port}")
+    content = config({"stage": entry(), "opaque": entry()}, publicUrl=f"http://127.0.0.1:{port}", **viaduct)
     content["viaduct"]["auth"] |= {
         "jwt": [{"issuer": idp.issuer}],
         "introspection": {
@@ -91,12 +92,29 @@ def gateway(idp: Idp, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate
             "clientId": "viaduct",
             "clientSecret": SECRET,
         },
-        "scopes": SCOPE.split(),
+        "scopes": scopes.split(),
         "keep": {"introspected": 0.2},
         "jwks": {"cooldown": 0.2},
     }
     content["viaduct"]["outbound"] = {"allow": ["127.0.0.1"]}
-    with serving(content, tmp_path_factory.mktemp("oauth"), "--port", str(port)) as gateway:
+    with serving(content, folder, "--port", str(port)) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def gateway(idp: Idp, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with taking(idp, tmp_path_factory.mktemp("oauth"), SCOPE) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def guarded(idp: Idp, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Under a policy that opens `env` to whoever comes, and `echo` to who asks for more than that."""
+    policy = [
+        {"scopes": ["mcp:read"], "allow": ["*/env"]},
+        {"scopes": ["mcp:admin", "mcp:write"], "allow": ["*/echo"]},
+    ]
+    with taking(idp, tmp_path_factory.mktemp("guarded"), "mcp:read", policy=policy) as gateway:
         yield gateway
 
 
@@ -121,6 +139,13 @@ def status(gateway: Gateway, token: str, server: str = "stage") -> int:
     return httpx.post(url(gateway, server), json=ping, headers=headers, trust_env=False).status_code
 
 
+def call(gateway: Gateway, token: str, server: str, tool: str, **arguments: str) -> httpx.Response:
+    params = {"name": tool, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+    return httpx.post(url(gateway, server), json=message, headers=headers, trust_env=False)
+
+
 def claims(token: str) -> Json:
     payload = token.split(".")[1]
     found: Json = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -134,25 +159,47 @@ def test_a_client_comes_from_a_bare_url_to_a_tool_call(gateway: Gateway, idp: Id
     asked = parse_qs(urlsplit(sent).query)
     assert asked["resource"] == [url(gateway)]
     assert set(asked["scope"][0].split()) >= set(SCOPE.split())
-    said = claims(found["token"])
+    said = claims(found["tokens"][-1])
     assert (said["iss"], said["aud"], said["sub"]) == (idp.issuer, url(gateway), "ada")
-    assert status(gateway, found["token"]) == 200
-    assert status(gateway, found["token"], "opaque") == 401
+    assert status(gateway, found["tokens"][-1]) == 200
+    assert status(gateway, found["tokens"][-1], "opaque") == 401
 
 
 @EVERY_CLIENT
 def test_an_opaque_token_is_introspected_and_ends_where_it_is_revoked(gateway: Gateway, idp: Idp, client: str) -> None:
     found = visited(client, gateway, "opaque")
-    assert "." not in found["token"]
+    assert "." not in found["tokens"][-1]
     (sent,) = found["authorizations"]
-    idp.revoke(found["token"], parse_qs(urlsplit(sent).query)["client_id"][0])
-    assert eventually(lambda: status(gateway, found["token"], "opaque") == 401, 5)
+    idp.revoke(found["tokens"][-1], parse_qs(urlsplit(sent).query)["client_id"][0])
+    assert eventually(lambda: status(gateway, found["tokens"][-1], "opaque") == 401, 5)
+
+
+@EVERY_CLIENT
+@pytest.mark.parametrize("server", ["stage", "opaque"])
+def test_a_client_steps_up_to_the_scopes_that_a_tool_needs(guarded: Gateway, client: str, server: str) -> None:
+    """Each SDK does that itself. Those for TypeScript leave it to their user to call again after the login, as they do
+    with the first one; the others call again, too."""
+    found = visited(client, guarded, server)
+    first, second = (set(parse_qs(urlsplit(each).query)["scope"][0].split()) for each in found["authorizations"])
+    before, after = found["tokens"]
+    needed = {"mcp:admin", "mcp:read", "mcp:write"}
+    assert needed & first == {"mcp:read"}
+    assert needed <= second
+    refused = call(guarded, before, server, "echo", nonce="x")
+    assert (refused.status_code, refused.json()["error"]["data"]["reason"]) == (403, "insufficient_scope")
+    assert refused.headers["www-authenticate"] == (
+        'Bearer error="insufficient_scope", '
+        f'resource_metadata="{guarded.url}/.well-known/oauth-protected-resource/servers/{server}/mcp", '
+        'scope="mcp:admin mcp:read mcp:write"'
+    )
+    for token, tool in ((before, "env"), (after, "env"), (after, "echo")):
+        assert "result" in call(guarded, token, server, tool, nonce="x").json()
 
 
 def test_keys_change_and_old_and_new_tokens_are_served(gateway: Gateway, idp: Idp) -> None:
-    before = visited("python-2.x", gateway)["token"]
+    before = visited("python-2.x", gateway)["tokens"][-1]
     idp.order("rotate")
-    after = visited("typescript-1.x", gateway)["token"]
+    after = visited("typescript-1.x", gateway)["tokens"][-1]
     assert [status(gateway, token) for token in (before, after)] == [200, 200]
     idp.order("forget")
     assert [status(gateway, token) for token in (before, after)] == [200, 200]
@@ -163,6 +210,6 @@ def test_a_static_token_is_good_beside_all_that(gateway: Gateway) -> None:
 
 
 def test_no_token_is_in_the_log(gateway: Gateway) -> None:
-    token = visited("python-2.x", gateway)["token"]
+    token = visited("python-2.x", gateway)["tokens"][-1]
     for secret in (token, token.split(".")[2], SECRET):
         assert secret not in gateway.log

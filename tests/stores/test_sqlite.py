@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import closing
 from functools import partial
@@ -15,7 +16,7 @@ from msgspec import Raw
 from app.core.replay import Event, EventLog, Evicted, Fact, Forgotten, Lost, Mark, Replay
 from app.core.revival import Told
 from app.stores import rows
-from app.stores.port import Ended, Opened, Saved, Sleeper, TakenUp, Used, Way
+from app.stores.port import Ended, Opened, Saved, Sleeper, Used, Way
 from app.stores.port import Fact as Kept
 from app.stores.schema import StoreUnusable, open_file
 from app.stores.sealed import Key
@@ -51,9 +52,9 @@ def test_a_session_is_read_as_it_was_told(file: sqlite3.Connection) -> None:
 
 def test_what_was_told_last_counts(file: sqlite3.Connection) -> None:
     later = Told(Raw(b"{}"), Raw(b"{}"))
-    read = saved(file, TOLD, later, TakenUp(2, 50))
+    read = saved(file, TOLD, later)
     assert read is not None
-    assert (read.told, read.times, read.number) == (later, 2, 50)
+    assert read.told == later
 
 
 def test_of_an_evicted_answer_its_request_is_remembered_and_of_other_events_nothing(file: sqlite3.Connection) -> None:
@@ -80,6 +81,14 @@ def test_nothing_is_left_of_what_was_forgotten_or_ended(file: sqlite3.Connection
         assert file.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
+def test_whoever_takes_a_session_up_uses_no_number_that_another_may_have_used(file: sqlite3.Connection) -> None:
+    saved(file, TOLD, Way(1, 1, None), Event(1, 1, b"one"))
+    lives = [rows.take_up(file, KEY) for _ in range(3)]
+    assert [(life.times, life.number) for life in lives if life is not None] == [
+        (number, 1 + number * (1 << 30)) for number in (1, 2, 3)
+    ]
+
+
 def test_before_anything_was_told_there_is_nothing_to_go_on_with(file: sqlite3.Connection) -> None:
     assert saved(file) is None
 
@@ -88,9 +97,9 @@ def test_sleepers_are_known_in_the_order_in_which_they_were_used(file: sqlite3.C
     other = Key("another")
     rows.write(file, KEY, [OPENED, Used(300.0)])
     rows.write(file, other, [Opened("you", "time", "0", 200.0)])
-    assert [*rows.sleepers(file).items()] == [
+    assert [*rows.sleepers(file, 250.0).items()] == [
         (other.name, Sleeper("you", "time", 200.0)),
-        (KEY.name, Sleeper("me", "stage", 300.0)),
+        (KEY.name, Sleeper("me", "stage", 250.0)),
     ]
 
 
@@ -163,10 +172,10 @@ async def test_what_was_kept_is_there_for_the_next_store(tmp_path: Path) -> None
     again = SqliteStore(tmp_path / "sessions.db")
     assert [*again.sleepers] == [KEY.name]
     again.start()
-    assert await again.read(KEY) == Saved("cafe0123", TOLD, 0, 0, [], [])
-    assert await again.read(Key("unknown")) is None
+    assert await again.take_up(KEY) == Saved("cafe0123", TOLD, 1, 1 << 30, [], [])
+    assert await again.take_up(Key("unknown")) is None
     again.forget(KEY.name)
-    assert await again.read(KEY) is None
+    assert await again.take_up(KEY) is None
     await again.close()
 
 
@@ -178,7 +187,7 @@ async def test_a_row_that_somebody_changed_is_not_taken_for_what_was_said(tmp_pa
         file.execute("UPDATE event SET said = (SELECT said FROM event WHERE number = 1) WHERE number = 2")
     store = SqliteStore(path)
     store.start()
-    assert await store.read(KEY) is None
+    assert await store.take_up(KEY) is None
     await store.close()
 
 
@@ -194,15 +203,20 @@ async def test_everything_that_is_kept_is_said_to_be_done_in_its_order(tmp_path:
     await store.close()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@on_loop
-async def test_should_a_bug_end_the_thread_nobody_waits_for_it(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "sessions.db")
-    store.start()
-    await kept(store, KEY, OPENED, OPENED)  # Which nobody does: one name twice.
-    await kept(store, KEY, TOLD)
-    assert await store.read(KEY) is None
-    await store.close()
+def test_should_a_bug_end_the_thread_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bugs: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", bugs.append)
+
+    async def work() -> None:
+        store = SqliteStore(tmp_path / "sessions.db")
+        store.start()
+        await kept(store, KEY, OPENED, OPENED)  # Which nobody does: one name twice.
+        await kept(store, KEY, TOLD)
+        assert await store.take_up(KEY) is None
+        await store.close()
+
+    asyncio.run(work())
+    assert [bug.exc_type for bug in bugs] == [sqlite3.IntegrityError]
 
 
 def test_a_file_in_use_is_refused(tmp_path: Path) -> None:

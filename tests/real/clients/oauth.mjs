@@ -1,6 +1,6 @@
 // From a bare URL to a tool call, by the OAuth code of the TypeScript SDK; its generation is the first argument.
 //
-// A job is {url, tool, arguments}; printed is {said, token, scope, authorizations}. Whoever it sends to log in follows
+// A job is {url, tool, arguments}; printed is {said, tokens, authorizations}. Whoever it sends to log in follows
 // where that leads, as a browser would.
 import { text } from 'node:stream/consumers'
 import { load } from './packages.mjs'
@@ -17,6 +17,7 @@ const CALLBACK = 'http://127.0.0.1:33418/callback'
 
 class Memory {
   authorizations = []
+  all = []
   redirectUrl = CALLBACK
   clientMetadata = {
     client_name: 'test',
@@ -29,7 +30,10 @@ class Memory {
   clientInformation() { return this.client }
   saveClientInformation(client) { this.client = client }
   tokens() { return this.kept }
-  saveTokens(tokens) { this.kept = tokens }
+  saveTokens(tokens) {
+    this.kept = tokens
+    this.all.push(tokens.access_token)
+  }
   codeVerifier() { return this.verifier }
   saveCodeVerifier(verifier) { this.verifier = verifier }
   state() { return 'a-state-of-this-test' }
@@ -59,21 +63,28 @@ const memory = new Memory()
 const transport = () => new StreamableHTTPClientTransport(new URL(job.url), { authProvider: memory })
 const client = () => new Client({ name: 'test', version: '1' })
 
-let connected = client()
+// The SDK leaves it to us to try again once the user has come back; what it asks for, and how, is its own.
+const loggedIn = (over) => over.finishAuth(process.argv[2] === '1' ? memory.back.get('code') : memory.back)
+
+let [connected, over] = [client(), transport()]
 try {
-  await connected.connect(transport())
+  await connected.connect(over)
 } catch (error) {
   if (!(error instanceof UnauthorizedError)) throw error
   const again = transport()
-  await again.finishAuth(process.argv[2] === '1' ? memory.back.get('code') : memory.back)
-  connected = client()
-  await connected.connect(again)
+  await loggedIn(again)
+  ;[connected, over] = [client(), again]
+  await connected.connect(over)
 }
-const result = await connected.callTool({ name: job.tool, arguments: job.arguments })
+const call = () => connected.callTool({ name: job.tool, arguments: job.arguments })
+const result = await call().catch(async (error) => {
+  if (!(error instanceof UnauthorizedError)) throw error
+  await loggedIn(over)
+  return call()
+})
 const found = {
   said: result.content[0].text,
-  token: memory.kept.access_token,
-  scope: memory.kept.scope,
+  tokens: memory.all,
   authorizations: memory.authorizations,
 }
 console.log(JSON.stringify(found))

@@ -1,6 +1,6 @@
 """From a bare URL to a tool call, by the OAuth code of the Python SDK: 2.x, and 1.x where that is what is installed.
 
-A job is {url, tool, arguments}; printed is {said, token, scope, authorizations}. Whoever it sends to log in follows
+A job is {url, tool, arguments}; printed is {said, tokens, authorizations}. Whoever it sends to log in follows
 where that leads, as a browser would.
 """
 
@@ -33,6 +33,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.tokens: Any = None
+        self.all: list[str] = []
         self.client: Any = None
 
     async def get_tokens(self) -> Any:
@@ -40,6 +41,7 @@ class Memory:
 
     async def set_tokens(self, tokens: Any) -> None:
         self.tokens = tokens
+        self.all.append(tokens.access_token)
 
     async def get_client_info(self) -> Any:
         return self.client
@@ -61,6 +63,7 @@ class Browser:
                 url = str(httpx.URL(url).join(answer.headers["location"]))
                 if url.startswith(CALLBACK):
                     self._came_back = parse_qs(urlsplit(url).query)
+                    assert "code" in self._came_back, url
                     return
         raise AssertionError(f"the login leads nowhere: {url}")
 
@@ -84,8 +87,7 @@ async def main(job: dict[str, Any]) -> None:
         result = await session.call_tool(job["tool"], job["arguments"])
     found = {
         "said": result.content[0].text,
-        "token": memory.tokens.access_token,
-        "scope": memory.tokens.scope,
+        "tokens": memory.all,
         "authorizations": browser.authorizations,
     }
     print(json.dumps(found))

@@ -9,7 +9,7 @@ import { load } from './packages.mjs'
 
 console.info = console.warn = console.error // Its notices; on stdout we talk with the test.
 const { default: Provider } = await import(pathToFileURL(load.resolve('oidc-provider')))
-const scope = 'mcp:read mcp:write'
+const scope = 'mcp:read mcp:write mcp:admin'
 const account = 'ada'
 
 const fresh = (kid) => {
@@ -31,6 +31,8 @@ const configured = (keys) => ({
   cookies: { keys: ['a-key-for-cookies-of-tests'] },
   scopes: ['openid', 'offline_access', ...scope.split(' ')],
   pkce: { required: () => true },
+  // Clients register with the scopes that they want at first, and may ask for others later.
+  extraClientMetadata: { properties: ['any_scope'], validator: (_context, _key, _value, metadata) => { delete metadata.scope } },
   findAccount: (_context, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
   interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
   ttl: { AccessToken: 600, Grant: 600, Session: 600, Interaction: 600 },
