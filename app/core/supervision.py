@@ -5,7 +5,8 @@
     server   FAILED, BACKING_OFF, or the most telling state that a child of it is in; IDLE without any
 
 Deaths count against the server only where no child of it got ready: whoever makes its own child crash harms only
-itself, and while one child is ready nobody can say that the server does not start.
+itself, and while one child is ready nobody can say that the server does not start. Of children that were starting
+together only the first death counts: ten that die of one cause are no ten attempts.
 """
 
 from collections.abc import Collection
@@ -91,6 +92,7 @@ class Supervision:
         self._numbers = count(1)
         self._restarted = 0
         self._deaths = 0
+        self._counted_at = 0.0
         self._last: Ending | None = None
 
     # What happens.
@@ -143,6 +145,7 @@ class Supervision:
         counts = self._counts(child)
         if counts:
             self.restarts.died(now, chance)
+            self._counted_at = now
         elif child.is_trial:
             self.restarts.spared()
         child.state, child.is_trial = State.STOPPING, False
@@ -163,7 +166,8 @@ class Supervision:
     def _counts(self, child: _Child) -> bool:
         if child.ready_at is not None:
             return self._is_shared
-        return child.counts and not any(other.state is State.READY for other in self._children.values())
+        is_late = child.started_at < self._counted_at and not child.is_trial
+        return child.counts and not is_late and not any(other.state is State.READY for other in self._children.values())
 
     # How it reads.
 

@@ -94,6 +94,16 @@ def test_the_deaths_of_a_child_that_all_share_are_the_servers() -> None:
     assert server.view(2).state is State.FAILED
 
 
+def test_of_children_that_start_together_only_the_first_death_counts(server: Supervision) -> None:
+    numbers = [server.wanted(1) for _ in range(5)]
+    for number in numbers:
+        server.started(number, 100 + number, 1)
+    assert [server.died(number, CRASH, 2, 0.0) for number in numbers] == [True, False, False, False, False]
+    assert not server.restarts.is_failed
+    assert stillborn(server, 3)
+    assert server.restarts.is_failed
+
+
 def test_while_a_child_is_ready_nobody_says_that_its_server_does_not_start(server: Supervision) -> None:
     ready(server)
     for now in range(9):
