@@ -42,7 +42,7 @@ class Warm:
 
     def give_up_idle(self) -> None:
         """Its place is somebody's; there is another one when there is room."""
-        self._stop(self._kept.pop(0))
+        self._stop(self._kept.pop(0), "released")
         if not self._is_closed and self._timer is None:
             self._timer = self._post.loop.call_later(_AGAIN_SECONDS, self._fill_now)
 
