@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources"]
 
-_PREFIXES: tuple[tuple[str, Kind], ...] = (("prompts/", "prompts"), ("resources/", "resources"))
+_PREFIXES: tuple[tuple[str, Kind], ...] = (("tools/", "tools"), ("prompts/", "prompts"), ("resources/", "resources"))
 _DECODINGS_MAX = 3
 
 
@@ -85,16 +85,27 @@ def _of_kind(name: str) -> tuple[Kind, str]:
 
 
 def spellings(uri: str) -> tuple[str, ...] | None:
-    """A resource as it was written, and as a server may read it: decoded, with dot segments resolved. A pattern that
-    only one of them fits would be got round. None for what is encoded too often to tell."""
-    decoded = uri
+    """A resource as it was written, and as a server may read it: decoded or not, with dot segments resolved, with or
+    without its query being a part of the path. A pattern that only some of them fit would be got round. None for what
+    cannot be told: what is encoded too often, or has characters that some readers drop."""
+    if " " in uri:
+        return None
+    decoded, seen = uri, [uri]
     for _ in range(_DECODINGS_MAX):
+        if any(character < " " or character == "\x7f" for character in decoded):
+            return None
+        seen += [_resolved(decoded), _resolved_to_query(decoded)]
         once = unquote(decoded)
         if once == decoded:
-            plain = _resolved(decoded)
-            return (uri,) if plain == uri else (uri, plain)
+            return tuple(dict.fromkeys(seen))
         decoded = once
     return None
+
+
+def _resolved_to_query(uri: str) -> str:
+    """The path alone is walked; what comes after it stays as it is."""
+    cut = min((at for at in (uri.find("?"), uri.find("#")) if at >= 0), default=len(uri))
+    return _resolved(uri[:cut]) + uri[cut:]
 
 
 def _resolved(uri: str) -> str:
@@ -106,8 +117,8 @@ def _resolved(uri: str) -> str:
         return f"{scheme}://{_walked(rest)}" if scheme == "file" else f"{scheme}:{_walked(rest)}"
     authority, slash, path = rest[2:].partition("/")
     authority = authority.lower()
-    if scheme == "file" and authority == "localhost":
-        authority = ""
+    if scheme == "file":
+        authority = ""  # Many a reader looks at the path alone.
     return f"{scheme}://{authority}{_walked(slash + path)}"
 
 

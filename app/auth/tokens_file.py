@@ -12,7 +12,7 @@ log = logging.getLogger("viaduct.auth")
 _RACY_NS = 2_000_000_000
 """A file may change twice without its times telling: until it is so old, it is read again."""
 
-_State = tuple[int, int, int]
+_State = tuple[int, int, int, int]
 
 
 class TokensFile:
@@ -39,6 +39,7 @@ class TokensFile:
         try:
             entries = [] if state is None else self._read(self._path)
         except ValueError as error:
+            self._is_settled = False  # What cannot be read now may be later, and tell of it by nothing.
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 log.error("the tokens file cannot be read, and those before it stay", extra={"cause": self._complaint})  # noqa: TRY400 - the cause is a sentence
@@ -54,5 +55,5 @@ class TokensFile:
         except FileNotFoundError:
             return None
         except OSError:
-            return (0, 0, 0)
-        return found.st_mtime_ns, found.st_size, found.st_ino
+            return (0, 0, 0, 0)
+        return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns

@@ -21,5 +21,9 @@ def verified(paths: Sequence[Path]) -> int:
     if found.problems:
         click.echo(f"FAILED  {found.record_count} records, {len(found.problems)} problems")
         return 1
-    click.echo(f"ok      {found.record_count} records, the last is {found.last.seq} {found.last.chain.decode()}")
+    if not found.record_count:
+        click.echo("FAILED  there are no records")
+        return 1
+    told = f"{found.first} to {found.last.seq}, the last is {found.last.seq} {found.last.chain.decode()}"
+    click.echo(f"ok      {found.record_count} records, {told}")
     return 0

@@ -30,6 +30,7 @@ class Warm:
         self._coming: set[Ward] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._counted_at = 0.0
         post.store = self
         post.room.spares.add(self)
 
@@ -94,8 +95,10 @@ class Warm:
         now = self._post.now
         keeper.ward.tried(counts=now - keeper.since <= self._post.start_seconds)
         keeper.ward.died("exited_before_ready", exit)
-        self._restarts.lived(now - keeper.since)
-        self._restarts.died(now, self._post.chance())
+        if keeper.since >= self._counted_at:  # As the server's deaths: of those that started together, the first.
+            self._restarts.lived(now - keeper.since)
+            self._restarts.died(now, self._post.chance())
+            self._counted_at = now
         if self._restarts.attempt == self._deaths_max:
             extra = {"server": self._post.upstream.name, "exit": exit.describe(), "attempt": self._restarts.attempt}
             log.warning("warm children end again and again before anybody comes", extra=extra)

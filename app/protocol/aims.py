@@ -32,10 +32,9 @@ CALLS = frozenset({methods.CALL_TOOL, "prompts/get", READ, COMPLETE})
 """What makes a server work."""
 _AIMLESS = frozenset(
     {
-        *(methods.OF_HANDSHAKE - _AIMED.keys() - {COMPLETE}),
+        *(method for method in methods.OF_HANDSHAKE - _AIMED.keys() - {COMPLETE} if not method.startswith("tasks/")),
         methods.SHUTDOWN,
         stateless.DISCOVER,
-        "tasks/update",
     }
 )
 
@@ -162,7 +161,9 @@ def _subscription(request: Request) -> tuple[Request, tuple[Aim, ...]]:
         uris = _many.decode(wanted.get(_URIS, b"[]"))
     except DecodeError as wrong:
         raise BadParams("params.notifications is not readable") from wrong
-    wanted = _written(wanted, _URIS, payload(uris)) if uris else wanted
+    wanted = _written(wanted, _URIS, payload(uris))
+    if not uris:
+        del wanted[_URIS]
     aims: tuple[Aim, ...] = tuple(("resources", uri) for uri in uris)
     return _with_fields(request, _written(fields, "notifications", payload(wanted))), aims
 

@@ -61,6 +61,8 @@ class Verified(NamedTuple):
     record_count: int
     problems: list[str]
     last: Link
+    first: int = 0
+    """The number of the first record; what is missing before it shows in nothing else."""
 
 
 def verify(paths: Iterable[Path]) -> Verified:
@@ -69,7 +71,7 @@ def verify(paths: Iterable[Path]) -> Verified:
     Raises:
         OSError: one cannot be read.
     """
-    last, count, problems = None, 0, list[str]()
+    last, first, count, problems = None, 0, 0, list[str]()
     for path in paths:
         with path.open("rb") as file:
             for number, text in enumerate(file, start=1):
@@ -79,8 +81,9 @@ def verify(paths: Iterable[Path]) -> Verified:
                     continue
                 head, body, chain = found
                 problems += [f"{path}:{number}: {wrong}" for wrong in _wrong(last, head, body, chain)]
+                first = first or head.seq
                 last, count = Link(head.seq, chain), count + 1
-    return Verified(count, problems, last or Link())
+    return Verified(count, problems, last or Link(), first)
 
 
 def _wrong(last: Link | None, head: Head, body: bytes, chain: bytes) -> Iterator[str]:

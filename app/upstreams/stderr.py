@@ -23,8 +23,11 @@ class StderrRing:
         rate: int = 50,
         hidden: Sequence[str] = (),
     ) -> None:
-        secrets = {secret for secret in hidden if len(secret) >= _SHORTEST_SECRET}
+        lines = {line.strip() for secret in hidden for line in secret.splitlines()}
+        secrets = {secret for secret in (*hidden, *lines) if len(secret) >= _SHORTEST_SECRET}
         self._hidden = [secret.encode("utf-8", "surrogateescape") for secret in sorted(secrets, key=len, reverse=True)]
+        self._longest = max(map(len, self._hidden), default=0)
+        """A line is cut where it is too long, and a secret that is cut would not be known any more."""
         self._extra = {"server": server, "pid": pid}
         self._clock = clock
         self._bytes_max = bytes_max
@@ -64,17 +67,17 @@ class StderrRing:
             self._second, self._room = second, self._rate
         *lines, rest = data.split(b"\n", self._room)
         for end in lines:
-            line = (self._partial + end)[:_LINE_MAX]
+            line = self._shown((self._partial + end)[: _LINE_MAX + self._longest])[:_LINE_MAX]
             self._partial = b""
             if line.strip():
                 self._room -= 1
-                log.info("child stderr", extra={**self._extra, "line": _readable(self._shown(line))})
+                log.info("child stderr", extra={**self._extra, "line": _readable(line)})
         ends = rest.count(b"\n")
         if ends:
             self._suppressed += ends
             self._partial = b""
             rest = rest[rest.rfind(b"\n") + 1 :]
-        self._partial = (self._partial + rest)[:_LINE_MAX]
+        self._partial = (self._partial + rest)[: _LINE_MAX + self._longest]
 
     def _shown(self, line: bytes) -> bytes:
         for secret in self._hidden:

@@ -195,7 +195,10 @@ def test_a_pattern_that_names_nothing_is_refused(pattern: str) -> None:
     "uri",
     ["file:///etc/passwd", "file:///srv/../etc/passwd", "file:///srv/%2e%2E/etc/passwd", "FILE:///etc/passwd",
      "file:///srv/a/..%2f../etc/passwd", "file:///srv/%252e%252e/etc/passwd", "file:///srv\\..\\etc",
-     "file:/srv/../etc", "file:///srv//../etc", "file:///srv/%" + "25" * 9 + "2e", "file://localhost/etc"],
+     "file:/srv/../etc", "file:///srv//../etc", "file:///srv/%" + "25" * 9 + "2e", "file://localhost/etc",
+     "file:///srv/../etc/key?/../../srv/y", "file:///srv/../etc/key#/../../srv/y", "file:///srv/%2e%2e/etc?/../../srv/y",
+     "file:///srv/../etc%3f/../../srv/y", "file:///srv/.\t./etc", "file:///srv/..\n/etc", " file:///etc", "\x01file:///etc",
+     "fi\nle:///etc", "file:///srv/%0a/../../etc", "file://other/etc"],
 )  # fmt: skip
 def test_no_spelling_of_a_resource_gets_round_a_pattern(uri: str) -> None:
     only_srv = rights(rules=(Rule(allow=("fs/resources/file:///srv/*",)),))

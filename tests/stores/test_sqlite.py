@@ -214,6 +214,7 @@ def test_should_a_bug_end_the_thread_nobody_waits_for_it(tmp_path: Path, monkeyp
         await kept(store, KEY, TOLD)
         assert await store.take_up(KEY) is None
         await store.close()
+        store._thread.join(5)
 
     asyncio.run(work())
     assert [bug.exc_type for bug in bugs] == [sqlite3.IntegrityError]
