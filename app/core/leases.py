@@ -65,6 +65,8 @@ class _Child(Struct):
     """Rises with every use: the child of the highest was the last one used."""
     idle_at: float = FOREVER
     """Since when it has been without any ticket."""
+    is_soiled: bool = False
+    """Whether it may still say something of a request that is over, which nobody else should hear."""
 
     @property
     def is_busy(self) -> bool:
@@ -73,6 +75,8 @@ class _Child(Struct):
 
     def fits(self, need: Need) -> bool:
         needs = self.needs
+        if self.is_soiled:
+            return need is Need.LISTENING
         for other in _SHUNNED[need]:  # noqa: SIM110 - every request comes by here
             if needs[other]:
                 return False
@@ -126,6 +130,16 @@ class Leases:
             return []
         self._waiting.pop(ticket, None)
         return self._serve()
+
+    def soil(self, number: ChildNumber) -> None:
+        """It may still say something of a request that is over: who has it keeps it, and nobody gets it any more."""
+        child = self._children.get(number)
+        if child is not None:
+            child.is_soiled = True
+
+    def spent(self) -> list[ChildNumber]:
+        """Those that nobody gets any more, and nobody has."""
+        return [number for number, child in self._children.items() if child.is_soiled and not child.is_busy]
 
     def lost(self, number: ChildNumber) -> tuple[list[Ticket], list[Grant]]:
         """The child is gone, or shall be used no more: who had it, and whose turn it is now."""

@@ -183,6 +183,10 @@ class Pool:
 _ASKABLE = frozenset(methods.NEEDED_CAPABILITY.values())
 
 
+_ATTRIBUTED = frozenset({Need.ALONE, Need.HOLDING})
+"""Those that hear what names no request."""
+
+
 def _need(asked: Asked, *, as_modern: bool) -> Need:
     """docs/adr/0006 says why."""
     method, carried = asked.request.method, asked.request.meta.carried
@@ -229,9 +233,11 @@ class _Group:
     def release(self, ticket: Ticket, *, is_clean: bool) -> None:
         lease, now = self._held.pop(ticket), self._loop.time()
         self._pool.released(self.owner)
-        tainted = lease.number if lease.need is Need.ALONE and not is_clean else None
-        grants = [] if tainted is None else self._retire(tainted)
-        grants += self._leases.release(ticket, now)
+        if not is_clean and lease.number is not None and lease.need in _ATTRIBUTED:
+            self._leases.soil(lease.number)
+        grants = self._leases.release(ticket, now)
+        for spent in self._leases.spent():
+            grants += self._retire(spent)
         for grant in grants:
             self._grant(grant)
         self._arm(now + self._pool.settings.idle_seconds)

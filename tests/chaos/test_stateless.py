@@ -344,3 +344,17 @@ async def test_a_bug_costs_its_own_request_at_most_and_is_counted(tmp_path: Path
         assert await client.tool("echo", nonce="spared") == "spared"
         assert await number(gateway, "viaduct_internal_errors_total") >= 1
         assert (await request(gateway.port, "GET", "/healthz", token=None)).status == 200
+
+
+@SERVERS
+@UNDISTURBED
+@on_loop
+async def test_nobody_hears_the_log_of_a_call_that_its_client_has_left(gateway: Gateway, server: str) -> None:
+    """Not even the next call of the same token: a message names no call, and what is left of them comes late."""
+    client = StatelessClient(gateway, server)
+    for _ in range(3):
+        left = await client.ask(CALL, called("log", level="error", tag="left", n=3000), logLevel="error")
+        await left.next_message()
+        left.drop()
+        reply = await client.ask(CALL, called("log", level="error", tag="mine", n=2), logLevel="error")
+        assert "left" not in json.dumps([message async for message in reply.messages()])

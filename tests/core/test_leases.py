@@ -188,3 +188,29 @@ def test_the_child_that_is_idle_for_longest_is_given_up_and_none_that_somebody_h
     leases.release(11, 2)
     assert (leases.idle(), leases.give_up_idle(), leases.child_count) == ([2, 1], 2, 1)
     assert (leases.give_up_idle(), leases.give_up_idle(), leases.is_empty) == (1, None, True)
+
+
+# What a child may still say.
+
+
+@pytest.mark.parametrize("need", [ALONE, HOLDING, SHARED])
+def test_a_child_that_may_still_speak_of_a_request_that_is_over_is_nobodys_any_more(leases: Leases, need: Need) -> None:
+    leases.request(11, HOLDING)
+    leases.request(12, SHARED)
+    leases.soil(1)
+    assert leases.release(11, 1) == []
+    assert leases.spent() == []
+    assert leases.request(13, need) == Start(13, 2)
+    assert leases.release(12, 2) == []
+    assert leases.spent() == [1]
+    assert leases.lost(1) == ([], [])
+
+
+def test_whoever_waits_for_room_gets_it_when_such_a_child_is_gone() -> None:
+    one = Leases(children_max=1, idle_seconds=60)
+    one.request(11, HOLDING)
+    one.request(12, HOLDING)
+    one.soil(1)
+    assert one.release(11, 1) == []
+    assert one.spent() == [1]
+    assert one.lost(1) == ([], [Start(12, 2)])
