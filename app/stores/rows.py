@@ -45,7 +45,7 @@ def write(connection: sqlite3.Connection, key: Key, facts: list[Fact]) -> None:
         elif session is None:
             continue
         elif isinstance(fact, Ended):
-            connection.execute("DELETE FROM session WHERE id = ?", (session,))
+            forget(connection, key.name)
             session = None
         else:
             _write(connection, key, session, fact)
@@ -79,10 +79,10 @@ def read(connection: sqlite3.Connection, key: Key) -> Saved | None:
     session, tag, times, number, told = row
     history: list[Event | Mark | Lost] = []
     ways: list[Way] = []
-    query = "SELECT stream, first, last, listens, owed FROM stream WHERE session = ? ORDER BY stream"
-    for stream, first, last, listens, owed in connection.execute(query, (session,)):
+    query = "SELECT stream, first, last, owed FROM stream WHERE session = ? ORDER BY stream"
+    for stream, first, last, owed in connection.execute(query, (session,)):
         history += [Mark(first, stream), Mark(last, stream)]
-        ways.append(Way(stream, first, None if listens else _unsealed_owed(key, owed, stream)))
+        ways.append(Way(stream, first, None if owed is None else _unsealed_owed(key, owed, stream)))
     query = "SELECT number, stream, is_lost, said FROM event WHERE session = ? ORDER BY number"
     for at, stream, is_lost, sealed in connection.execute(query, (session,)):
         said = _unpacker.decode(key.unseal(sealed, _place(b"said", at)))
@@ -115,8 +115,8 @@ def _write(connection: sqlite3.Connection, key: Key, session: int, fact: Fact) -
             run("UPDATE session SET told = ? WHERE id = ?", (sealed, session))
         case Way():
             owed = None if fact.owed is None else key.seal(_encoder.encode(fact.owed), _place(b"owed", fact.stream))
-            values = (session, fact.stream, fact.first, fact.first, fact.owed is None, owed)
-            run("INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?)", values)
+            values = (session, fact.stream, fact.first, fact.first, owed)
+            run("INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?)", values)
         case Mark():
             _number(connection, session, fact.stream, fact.number)
         case Event():

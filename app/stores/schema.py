@@ -30,7 +30,6 @@ CREATE TABLE stream (
   stream INTEGER NOT NULL,
   first INTEGER NOT NULL,
   last INTEGER NOT NULL,
-  listens INTEGER NOT NULL DEFAULT 0,
   owed BLOB,
   PRIMARY KEY (session, stream)
 ) STRICT, WITHOUT ROWID;

@@ -4,34 +4,34 @@ import pytest
 
 from app.auth.expiry import unix_seconds
 from app.auth.principal import ANONYMOUS, Principal
-from app.auth.tokens import Entry, StaticTokens, hash_of, mint
+from app.auth.tokens import Entry, StaticTokens, digest, hash_of, mint
 
 TOKEN = "vdt_0000_a-token-for-tests"
 
 
 def test_a_token_leads_to_its_principal() -> None:
     tokens = StaticTokens([Entry("laptop", hash_of(TOKEN), frozenset({"read"}), 99.0)], lambda: 98.9)
-    assert tokens.authenticate(TOKEN) == Principal("laptop", frozenset({"read"}), 99.0)
+    assert tokens.find(digest(TOKEN)) == Principal("laptop", frozenset({"read"}), 99.0)
 
 
 @pytest.mark.parametrize(
     "presented", ["", "other", TOKEN + "x", TOKEN[:-1], TOKEN.upper(), "ÿ", "天气", "\ud800", "\0"]
 )
 def test_anything_else_leads_to_nobody_and_never_raises(presented: str) -> None:
-    assert StaticTokens([Entry("laptop", hash_of(TOKEN))]).authenticate(presented) is None
+    assert StaticTokens([Entry("laptop", hash_of(TOKEN))]).find(digest(presented)) is None
 
 
 @pytest.mark.parametrize("presented", ["", TOKEN, "\0" * 32])
 def test_without_entries_nobody_is_let_in(presented: str) -> None:
-    assert StaticTokens([]).authenticate(presented) is None
+    assert StaticTokens([]).find(digest(presented)) is None
 
 
 def test_a_token_ends_when_the_wall_clock_says_so() -> None:
     now = 98.0
     tokens = StaticTokens([Entry("laptop", hash_of(TOKEN), expires_at=99.0)], lambda: now)
-    assert tokens.authenticate(TOKEN) is not None
+    assert tokens.find(digest(TOKEN)) is not None
     now = 99.0
-    assert tokens.authenticate(TOKEN) is None
+    assert tokens.find(digest(TOKEN)) is None
 
 
 def test_fresh_tokens_hold_256_random_bits_and_differ() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.auth.tokens import Entry, StaticTokens, hash_of
+from app.auth.tokens import Entry, StaticTokens, digest, hash_of
 from app.auth.tokens_file import TokensFile
 
 
@@ -34,7 +34,7 @@ def file(path: Path, tokens: StaticTokens) -> TokensFile:
 
 
 def let_in(tokens: StaticTokens) -> list[str]:
-    return [token for token in ("t0", "t1", "t2", "t3") if tokens.authenticate(token) is not None]
+    return [token for token in ("t0", "t1", "t2", "t3") if tokens.find(digest(token)) is not None]
 
 
 def test_its_tokens_are_let_in_beside_the_fixed_ones(file: TokensFile, tokens: StaticTokens) -> None:
@@ -43,7 +43,7 @@ def test_its_tokens_are_let_in_beside_the_fixed_ones(file: TokensFile, tokens: S
 
 @pytest.mark.parametrize("way", ["written over", "replaced"])
 def test_a_change_counts_at_the_next_look(file: TokensFile, tokens: StaticTokens, path: Path, way: str) -> None:
-    one, two = tokens.authenticate("t1"), tokens.authenticate("t2")
+    one, two = tokens.find(digest("t1")), tokens.find(digest("t2"))
     assert one is not None
     assert two is not None
     if way == "replaced":
@@ -54,7 +54,7 @@ def test_a_change_counts_at_the_next_look(file: TokensFile, tokens: StaticTokens
     file.look()
     assert let_in(tokens) == ["t0", "t2", "t3"]
     assert (one.term.how, two.term.how) == ("revoked", None)
-    assert tokens.authenticate("t2") is two
+    assert tokens.find(digest("t2")) is two
 
 
 def test_a_second_change_of_the_same_size_within_one_tick_of_the_clock_is_seen_too(
@@ -105,9 +105,9 @@ def test_a_file_that_is_broken_changes_nothing_until_it_is_mended(
 
 def test_a_token_with_other_rights_is_another(path: Path, tokens: StaticTokens) -> None:
     tokens.replace([Entry("a", hash_of("t1"), frozenset({"read"}))])
-    before = tokens.authenticate("t1")
+    before = tokens.find(digest("t1"))
     assert before is not None
     tokens.replace([Entry("a", hash_of("t1"), frozenset())])
-    after = tokens.authenticate("t1")
+    after = tokens.find(digest("t1"))
     assert after is not None
     assert (before.term.how, after.term.how, after.scopes) == ("revoked", None, frozenset())
