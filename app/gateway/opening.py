@@ -47,18 +47,7 @@ class Opening:
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         live = self._live(ident, tag, upstream, owner, core, log, transport=transport)
         if lasts and self._store is not None:
-            opened = Opened(owner, upstream.name, tag, time.time())
-            live.keep(
-                partial(
-                    Journal,
-                    self._store,
-                    Key(ident),
-                    opened,
-                    self._settings.queue_bytes,
-                    self._settings.commit_seconds,
-                    is_kept=False,
-                )
-            )
+            self._keep(live, self._store, is_kept=False)
         return live
 
     def again(
@@ -71,20 +60,14 @@ class Opening:
         core.asked_count = saved.times * _QUESTIONS_MAX
         first_stream = max((way.stream for way in saved.ways), default=0) + 1
         live = self._live(ident, saved.tag, upstream, owner, core, log, first_stream=first_stream)
-        opened = Opened(owner, upstream.name, saved.tag, time.time())
-        live.keep(
-            partial(
-                Journal,
-                store,
-                Key(ident),
-                opened,
-                self._settings.queue_bytes,
-                self._settings.commit_seconds,
-                is_kept=True,
-            )
-        )
+        self._keep(live, store, is_kept=True)
         live.take_up(saved)
         return live
+
+    def _keep(self, live: LiveSession, store: Store, *, is_kept: bool) -> None:
+        opened = Opened(live.owner, live.upstream, live.tag, time.time())
+        limits = self._settings.queue_bytes, self._settings.commit_seconds
+        live.keep(partial(Journal, store, Key(live.ident), opened, *limits, is_kept=is_kept))
 
     def _live(
         self,
