@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from app.auth.principal import Principal
-from app.auth.targets import Glob, Pattern, Target, spellings
+from app.core.targets import Glob, Pattern, Target, spellings
 
 EVERYTHING = "*"
 """The scope that stands for all."""

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from app.auth.policy import UNKNOWN, Hints, Policy
 from app.auth.principal import Principal
-from app.auth.targets import Kind, Target
+from app.core.targets import Kind, Target
 from app.telemetry.logs import printable
 
 Offered: TypeAlias = Mapping[str, Sequence[Mapping[str, object]]]

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from app.auth.expiry import unix_seconds
-from app.auth.targets import Pattern
+from app.core.targets import Pattern
 
 _YEAR = 31_536_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.auth.targets import Pattern
+from app.core.targets import Pattern
 from app.config import credentials, expansion, listening, naming, overrides, permissions, reading, servers
 from app.config.errors import ConfigError
 from app.config.listening import Listen

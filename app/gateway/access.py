@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from app.auth.budget import Budget
 from app.auth.policy import ALLOWED, NO_LIMITS, UNKNOWN, Decision, Hints, Limits, Policy, Rights
 from app.auth.principal import Principal
-from app.auth.targets import Kind, Target
+from app.core.targets import Kind, Target
 from app.core.judged import Docket, Judged, Sieve
 from app.gateway.witness import Speaker, Witness, about
 from app.protocol import aims, methods

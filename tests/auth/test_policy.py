@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.auth.policy import ALLOWED, DENIED, Decision, Hints, Limits, Policy, Rights, Rule
 from app.auth.principal import ANONYMOUS, Principal
-from app.auth.targets import Glob, Kind, Pattern, Target, spellings
+from app.core.targets import Glob, Kind, Pattern, Target, spellings
 
 READ = Rule(scopes=frozenset({"read"}), allow=("git/git_status", "time/*"), deny=("*/delete*",), read_only=True)
 WRITE = Rule(

@@ -1,0 +1,191 @@
+"""Many servers' lists as one: what each thing is called in public, whose it is, and what it is called there."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Raw, Struct
+
+from app.core import joined_uris, pages
+from app.core.inventory import LISTED, Inventory, Item, Shelf, rendered
+from app.core.public_names import Naming, is_public, prefixed
+from app.core.shaping import WHOLE, Shaping
+from app.core.targets import Glob, Kind, Target
+from app.protocol.jsonrpc import payload
+
+KIND: Mapping[Shelf, Kind] = {
+    "tools": "tools",
+    "prompts": "prompts",
+    "resources": "resources",
+    "templates": "resources",
+}
+_NAMED: tuple[Shelf, ...] = ("tools", "prompts")
+_ADDRESSED: tuple[Shelf, ...] = ("resources", "templates")
+
+
+class Entry(Struct, frozen=True):
+    """Something that is in the catalog, as it is shown."""
+
+    server: str
+    own: str
+    public: str
+    shown: Raw
+
+
+class Conflict(Struct, frozen=True):
+    """Two servers' things that would have one public name; the later one is left out."""
+
+    shelf: Shelf
+    public: str
+    servers: tuple[str, str]
+
+
+class Catalog:
+    """In the order of the servers, and of each server's own lists. `sources` are the servers that have resources."""
+
+    def __init__(
+        self,
+        entries: Mapping[Shelf, tuple[Entry, ...]],
+        conflicts: Sequence[Conflict] = (),
+        sources: Sequence[str] = (),
+        shaping: Shaping = WHOLE,
+    ) -> None:
+        self.entries = entries
+        self.conflicts = tuple(conflicts)
+        self._sources = tuple(sources)
+        self._shaping = shaping
+        self._known = {
+            shelf: {entry.public: entry for entry in reversed(entries[shelf])} for shelf in (*_NAMED, *_ADDRESSED)
+        }
+        self._uris = {(entry.server, entry.own): entry.public for shelf in _ADDRESSED for entry in entries[shelf]}
+
+    def find(self, shelf: Shelf, public: str) -> Entry | None:
+        return self._known[shelf].get(public)
+
+    def owner_of(self, uri: str) -> tuple[str, str] | None:
+        """Whose a public URI is, and what its server calls it: one that is listed, that names its server, or that a
+        template may have made, of which the one counts that says most; any, where one server alone has resources."""
+        entry = self.find("resources", uri) or self.find("templates", uri)
+        if entry is not None:
+            return entry.server, entry.own
+        server, own = joined_uris.unmarked(uri) or (self._maker_of(uri), uri)
+        if server not in self._sources or not self._shaping.keeps(Target(server, "resources", own)):
+            return None
+        return server, own
+
+    def _maker_of(self, uri: str) -> str:
+        made = next((server for glob, server in self._templates if glob.matches(uri)), "")
+        return made or (self._sources[0] if len(self._sources) == 1 else "")
+
+    def public_uri(self, server: str, uri: str) -> str:
+        """By what a client finds again what a server calls so."""
+        known = self._uris.get((server, uri))
+        if known is not None:
+            return known
+        return uri if self.owner_of(uri) == (server, uri) else joined_uris.marked(server, uri)
+
+    def target(self, kind: Kind, public: str) -> Target | None:
+        """What a policy knows it by."""
+        if kind == "resources":
+            owner = self.owner_of(public)
+            return None if owner is None else Target(owner[0], kind, owner[1])
+        entry = self.find(kind, public)
+        return None if entry is None else Target(entry.server, kind, entry.own)
+
+    def page(self, shelf: Shelf, cursor: str | None, size: int, may_see: Callable[[Entry], bool]) -> Raw:
+        """So many that may be seen, from where the cursor says.
+
+        Raises:
+            BadParams: no cursor of ours.
+        """
+        entries = [entry for entry in self.entries[shelf] if may_see(entry)]
+        begin = pages.begin(cursor, [(entry.server, entry.own) for entry in entries] if cursor else [])
+        shown = entries[begin : begin + size]
+        fields: dict[str, object] = {LISTED[shelf].key: [entry.shown for entry in shown]}
+        if begin + size < len(entries):
+            fields["nextCursor"] = pages.cursor(shown[-1].server, shown[-1].own, begin + size)
+        return payload(fields)
+
+    def is_like(self, other: "Catalog", shelf: Shelf) -> bool:
+        return self.entries[shelf] == other.entries[shelf]
+
+    @cached_property
+    def _templates(self) -> list[tuple[Glob, str]]:
+        found = [
+            (joined_uris.glob(entry.own), entry) for entry in self.entries["templates"] if entry.own == entry.public
+        ]
+        found.sort(key=lambda each: -len(each[0].text.partition("*")[0]))
+        return [(glob, entry.server) for glob, entry in found]
+
+
+def composed(inventories: Mapping[str, Inventory], naming: Naming, shaping: Shaping) -> Catalog:
+    """Of these servers, in this order."""
+    conflicts: list[Conflict] = []
+    entries: dict[Shelf, tuple[Entry, ...]] = {}
+    for shelf in _NAMED:
+        chosen = _chosen(inventories, shelf, shaping)
+        entries[shelf] = _without_conflicts(shelf, _named(chosen, shelf, naming, shaping), conflicts)
+    for shelf in _ADDRESSED:
+        entries[shelf] = _addressed(_chosen(inventories, shelf, shaping), shelf)
+    sources = [server for server, inventory in inventories.items() if "resources" in inventory.capabilities]
+    return Catalog(entries, conflicts, sources, shaping)
+
+
+def _chosen(inventories: Mapping[str, Inventory], shelf: Shelf, shaping: Shaping) -> list[tuple[str, Item]]:
+    """Of several with one name at one server, the first."""
+    chosen: dict[tuple[str, str], Item] = {}
+    for server, inventory in inventories.items():
+        for item in inventory.shelf(shelf):
+            if shaping.keeps(Target(server, KIND[shelf], item.name)):
+                chosen.setdefault((server, item.name), item)
+    return [(server, item) for (server, _), item in chosen.items()]
+
+
+def _named(chosen: list[tuple[str, Item]], shelf: Shelf, naming: Naming, shaping: Shaping) -> Iterable[Entry]:
+    offered: dict[str, int] = {}
+    for _, item in chosen:
+        offered[item.name] = offered.get(item.name, 0) + 1
+    for server, item in chosen:
+        change = shaping.change(Target(server, KIND[shelf], item.name))
+        public = change.name or item.name
+        if not change.name and (naming == "prefix" or (naming == "onConflict" and not _is_sole(item.name, offered))):
+            public = prefixed(server, item.name)
+        said = dict(item.said)
+        said["name"] = payload(public)
+        title = change.title or (item.name if public != item.name and "title" not in said else "")
+        if title:
+            said["title"] = payload(title)
+        if change.description:
+            said["description"] = payload(change.description)
+        yield Entry(server, item.name, public, rendered(said))
+
+
+def _is_sole(own: str, offered: Mapping[str, int]) -> bool:
+    return is_public(own) and offered[own] == 1
+
+
+def _without_conflicts(shelf: Shelf, entries: Iterable[Entry], conflicts: list[Conflict]) -> tuple[Entry, ...]:
+    kept: dict[str, Entry] = {}
+    for entry in entries:
+        first = kept.setdefault(entry.public, entry)
+        if first is not entry:
+            conflicts.append(Conflict(shelf, entry.public, (first.server, entry.server)))
+    return tuple(kept.values())
+
+
+def _addressed(chosen: list[tuple[str, Item]], shelf: Shelf) -> tuple[Entry, ...]:
+    owners: dict[str, set[str]] = {}
+    for server, item in chosen:
+        owners.setdefault(_address(shelf, item.name), set()).add(server)
+    return tuple(_addressed_one(server, item, shelf, owners) for server, item in chosen)
+
+
+def _addressed_one(server: str, item: Item, shelf: Shelf, owners: Mapping[str, set[str]]) -> Entry:
+    is_sole = len(owners[_address(shelf, item.name)]) == 1 and not item.name.startswith(joined_uris.SCHEME)
+    if is_sole:
+        return Entry(server, item.name, item.name, rendered(item.said))
+    public = joined_uris.marked(server, item.name)
+    return Entry(server, item.name, public, rendered({**item.said, LISTED[shelf].name: payload(public)}))
+
+
+def _address(shelf: Shelf, uri: str) -> str:
+    return joined_uris.shape(uri) if shelf == "templates" else uri

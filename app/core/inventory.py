@@ -1,0 +1,99 @@
+"""What one server offers: its capabilities, its instructions, and its lists as it gave them."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+
+from app.protocol import methods
+from app.protocol.jsonrpc import payload
+
+Shelf: TypeAlias = Literal["tools", "prompts", "resources", "templates"]
+"""One of a server's lists."""
+
+
+class Listed(Struct, frozen=True):
+    """How a list is asked for and read: by which capability, under which member of the result, known by which name."""
+
+    method: str
+    capability: str
+    key: str
+    name: str
+    changed: str
+
+
+LISTED: Mapping[Shelf, Listed] = {
+    "tools": Listed(methods.LIST_TOOLS, "tools", "tools", "name", methods.TOOLS_CHANGED),
+    "prompts": Listed("prompts/list", "prompts", "prompts", "name", methods.PROMPTS_CHANGED),
+    "resources": Listed("resources/list", "resources", "resources", "uri", methods.RESOURCES_CHANGED),
+    "templates": Listed(
+        "resources/templates/list", "resources", "resourceTemplates", "uriTemplate", methods.RESOURCES_CHANGED
+    ),
+}
+SHELF_OF: Mapping[str, Shelf] = {listed.method: shelf for shelf, listed in LISTED.items()}
+
+
+class Item(Struct, frozen=True):
+    """Something of a list, under its own name, with all that its server says of it."""
+
+    name: str
+    said: dict[str, Raw]
+
+
+class Inventory(Struct, frozen=True):
+    capabilities: dict[str, Raw] = {}
+    instructions: str = ""
+    tools: tuple[Item, ...] = ()
+    prompts: tuple[Item, ...] = ()
+    resources: tuple[Item, ...] = ()
+    templates: tuple[Item, ...] = ()
+
+    def shelf(self, shelf: Shelf) -> tuple[Item, ...]:
+        items: tuple[Item, ...] = getattr(self, shelf)
+        return items
+
+
+class _Greeted(Struct):
+    capabilities: dict[str, Raw] = {}
+    instructions: str = ""
+
+
+_greeted = Decoder(_Greeted)
+_fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+_items: Decoder[list[Raw]] = Decoder(list[Raw])
+_strings: Decoder[str] = Decoder(str)
+
+
+def introduced(greeted: Raw) -> Inventory:
+    """What a server said of itself, before any list was read: in an `InitializeResult` or a `DiscoverResult`."""
+    try:
+        said = _greeted.decode(greeted)
+    except DecodeError:
+        return Inventory()
+    return Inventory(said.capabilities, said.instructions)
+
+
+def wanted(inventory: Inventory) -> list[Shelf]:
+    """The lists that such a server has."""
+    return [shelf for shelf, listed in LISTED.items() if listed.capability in inventory.capabilities]
+
+
+def items(shelf: Shelf, page: Raw) -> list[Item]:
+    """What is on a page of a list; what has no name there is nothing."""
+    listed, found = LISTED[shelf], list[Item]()
+    try:
+        entries = _items.decode(_fields.decode(page).get(listed.key, b"[]"))
+    except DecodeError:
+        return found
+    for entry in entries:
+        try:
+            said = _fields.decode(entry)
+            found.append(Item(_strings.decode(said.get(listed.name, b"null")), said))
+        except DecodeError:
+            continue
+    return found
+
+
+def rendered(said: Mapping[str, Raw]) -> Raw:
+    return payload(dict(said))
