@@ -7,8 +7,10 @@ from typing import Literal
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
 from app.core.deadlines import Deadlines
+from app.core.public_names import Naming
 from app.core.rates import Rate
 from app.core.restarts import RestartPolicy
+from app.core.shaping import WHOLE, Shaping
 from app.gateway.credentials import Template
 from app.telemetry.tally import ServerTally
 from app.upstreams.child import ChildLimits
@@ -18,11 +20,35 @@ Isolation = Literal["session", "shared"]
 OnExit = Literal["restart", "end"]
 EraSetting = Literal["auto", "legacy", "modern"]
 CacheScope = Literal["private", "public"]
+Mode = Literal["list", "search"]
+
+
+@dataclass(frozen=True, slots=True)
+class JointSettings:
+    """Several servers as one."""
+
+    servers: tuple[str, ...]
+    """By their names, in the order of their lists."""
+    naming: Naming = "prefix"
+    shaping: Shaping = WHOLE
+    mode: Mode = "list"
+    """Whether a client sees everything, or what finds and calls it."""
+    page: int = 500
+    """How much of a list is on one page."""
+    patience_seconds: float = 2.0
+    """How long a list waits for servers of which nothing is known yet."""
+    found: int = 5
+    """How many tools are found, where a client does not say."""
+
+    @property
+    def view(self) -> str:
+        """What tells it from the same servers, seen otherwise."""
+        return "&".join((self.mode, *sorted(self.shaping.wanted)))
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
-    """One configured server."""
+    """One configured server, or several that are one."""
 
     name: str
     command: Command
@@ -49,10 +75,14 @@ class UpstreamSettings:
     """Variables of its children that are to be filled with what is known of their client,"""
     bound: str = ""
     """and the hash of that, where they are filled."""
+    joint: JointSettings | None = None
+    """Where it is several as one: then it has no command, and no child of its own."""
 
     @property
     def key(self) -> str:
         """What children, sessions and requests must have in common to go together, of one principal's."""
+        if self.joint is not None:
+            return f"{self.name} {self.joint.view} {self.bound}"
         return f"{self.name} {self.bound}" if self.bound else self.name
 
     @property
@@ -137,9 +167,29 @@ class SupervisorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogSettings:
+    """How the lists of servers that are served as one are known before anybody has a child of theirs."""
+
+    begins: Literal["start", "use"] = "start"
+    """Whether they are read when the gateway starts, or when somebody first wants them."""
+    retry_seconds: float = 5.0
+    """When a server whose lists could not be read is tried again, at first; then after twice as long each time,"""
+    retry_max_seconds: float = 300.0
+    """up to this."""
+    fresh_seconds: float = 10.0
+    """What was read so lately is not read again, for all that a child says that it changed."""
+    pages_max: int = 100
+    patience_seconds: float = 30.0
+    """How long a server that has started has for each of its lists."""
+
+
+@dataclass(frozen=True, slots=True)
 class GatewaySettings:
     upstreams: tuple[UpstreamSettings, ...]
     sessions: SessionSettings = field(default_factory=SessionSettings)
     version: str = "0"
     pool: PoolSettings = field(default_factory=PoolSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
+    joints: tuple[UpstreamSettings, ...] = ()
+    """Several of the upstreams as one, each by its path."""
+    catalog: CatalogSettings = field(default_factory=CatalogSettings)
