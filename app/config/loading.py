@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.core.targets import Pattern
 from app.config import credentials, expansion, listening, naming, overrides, permissions, reading, servers
 from app.config.errors import ConfigError
 from app.config.listening import Listen
@@ -17,6 +16,7 @@ from app.config.overrides import Overrides
 from app.config.reading import Tree
 from app.config.tree import Server, Token, Viaduct
 from app.config.wording import sentence, unknown_key
+from app.core.targets import Pattern
 from app.telemetry import logs
 
 log = logging.getLogger("viaduct.config")

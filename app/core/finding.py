@@ -35,9 +35,9 @@ _TOOLS: tuple[Mapping[str, object], ...] = (
     {
         "name": FIND,
         "title": "Find tools",
-        "description": "Find tools by what they do. Say in a few words what you want to do, in any language. The answer "
-        "lists the best matches, best first, each with its name, description and the schema of its arguments; call one "
-        f"with {CALL}. If nothing fits, ask again in other words.",
+        "description": "Find tools by what they do. Say in a few words what you want to do, in any language. The "
+        "answer lists the best matches, best first, each with its name, description and the schema of its arguments; "
+        f"call one with {CALL}. If nothing fits, ask again in other words.",
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -110,5 +110,4 @@ def unwrapped(call: Request) -> Request:
 def found(entries: Iterable[Entry]) -> Raw:
     """The result of a search."""
     tools = payload({"tools": [entry.shown for entry in entries]})
-    content = [{"type": "text", "text": bytes(tools).decode()}]
-    return payload({"content": content, "structuredContent": tools})
+    return payload({"content": [{"type": "text", "text": bytes(tools).decode()}]})

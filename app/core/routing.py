@@ -1,5 +1,5 @@
-"""Whose a client's request is, of many servers', and what it says there: names and URIs are read once, and written back,
-so that nobody reads another one there."""
+"""Whose a client's request is, of many servers', and what it says there: names and URIs are read once, and written
+back, so that nobody reads another one there."""
 
 from collections.abc import Mapping
 

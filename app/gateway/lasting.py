@@ -71,6 +71,8 @@ class LastingSeat:
     With `told`, of a child that is gone, there is no other one before somebody wants it.
     """
 
+    names = None
+
     def __init__(
         self,
         upstream: UpstreamSettings,

@@ -133,7 +133,7 @@ class LiveSession:
         """
         now = self.used_at = self._loop.time()
         if permit is not None:
-            self.permit, message = permit, permit.judge_any(message, self.ident)
+            self.permit, message = permit, permit.judge_any(message, self.ident, self.seat.names)
         ident, core = next(self._names), self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
         try:
@@ -167,7 +167,7 @@ class LiveSession:
         """A request whose answer, refusals too, goes to the session's one stream: clients give up on a failed POST."""
         now = self.used_at = self._loop.time()
         if permit is not None:
-            self.permit, message = permit, permit.judge(message, self.ident)
+            self.permit, message = permit, permit.judge(message, self.ident, self.seat.names)
         try:
             effects = self._core.ask(message, self._sole, now)
             self._clocked.begin_all(self._sole, [message])
@@ -258,7 +258,7 @@ class LiveSession:
 
         A bug here costs the session, for whoever waited for what was said would wait for ever.
         """
-        if self.permit is not None and not self.permit.hears(message):
+        if self.permit is not None and not self.permit.hears(message, self.seat.names):
             return
         is_done = False
         try:
