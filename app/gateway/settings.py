@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
@@ -18,6 +18,7 @@ Isolation = Literal["session", "shared"]
 OnExit = Literal["restart", "end"]
 EraSetting = Literal["auto", "legacy", "modern"]
 CacheScope = Literal["private", "public"]
+SiteName: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,18 @@ class UpstreamSettings:
     """Variables of its children that are to be filled with what is known of their client,"""
     bound: str = ""
     """and the hash of that, where they are filled."""
+    edition: int = field(default=0, compare=False, repr=False)
+    """The how manieth server of this name it is, since the gateway runs."""
 
     @property
     def key(self) -> str:
         """What children, sessions and requests must have in common to go together, of one principal's."""
         return f"{self.name} {self.bound}" if self.bound else self.name
+
+    @property
+    def site(self) -> SiteName:
+        """Of which server it is, whoever's children are meant."""
+        return self.name, self.edition
 
     @property
     def hints(self) -> dict[str, object]:
