@@ -52,6 +52,14 @@ class Gate:
         if upstream.isolation == "shared" and not self._is_there(upstream):
             self._supervisor().admit_child(upstream)
 
+    def resize(self, settings: SessionSettings) -> None:
+        """From now on these numbers hold; who came too fast for former ones has another try."""
+        former, self._settings = self._settings, settings
+        if former.rate != settings.rate:
+            self._opened = Bucket(settings.rate, self._clock())
+        if former.rate_per_principal != settings.rate_per_principal:
+            self._opened_by = Buckets(settings.rate_per_principal)
+
     def _is_there(self, upstream: UpstreamSettings) -> bool:
         return upstream.isolation == "shared" and self._has_common(upstream.name)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
@@ -20,6 +20,7 @@ Isolation = Literal["session", "shared"]
 OnExit = Literal["restart", "end"]
 EraSetting = Literal["auto", "legacy", "modern"]
 CacheScope = Literal["private", "public"]
+SiteName: TypeAlias = tuple[str, int]
 Mode = Literal["list", "search"]
 
 
@@ -77,6 +78,8 @@ class UpstreamSettings:
     """and the hash of that, where they are filled."""
     joint: JointSettings | None = None
     """Where it is several as one: then it has no command, and no child of its own."""
+    edition: int = field(default=0, compare=False, repr=False)
+    """The how manieth server of this name it is, since the gateway runs."""
 
     @property
     def key(self) -> str:
@@ -84,6 +87,11 @@ class UpstreamSettings:
         if self.joint is not None:
             return f"{self.name} {self.joint.view} {self.bound}"
         return f"{self.name} {self.bound}" if self.bound else self.name
+
+    @property
+    def site(self) -> SiteName:
+        """Of which server it is, whoever's children are meant."""
+        return self.name, self.edition
 
     @property
     def hints(self) -> dict[str, object]:
