@@ -174,7 +174,7 @@ class Viaduct:
 
     def _check_entry(self, principal: Principal, upstream: UpstreamSettings) -> None:
         """A server that one may use nothing of is like one that does not exist."""
-        decision = self.gateway.access.enter(principal, upstream.name)
+        decision = self.gateway.access.enter(principal, upstream.servers)
         if not decision.is_allowed:
             raise insufficient_scope(decision.scopes) if decision.scopes else _no_such()
 

@@ -37,10 +37,19 @@ class Gate:
             raise Overloaded("too many sessions", reason="sessions.max", retry_after=5.0)
         if owned >= limits.per_principal_max:
             raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
-        self._supervisor().admit(upstream)
-        self._supervisor().admit_child(upstream, is_there=self._is_there(upstream))
+        if upstream.joint is None:
+            self.admit_member(upstream)
         if is_new:
             self._take(owner)
+
+    def admit_member(self, upstream: UpstreamSettings) -> None:
+        """A child for a session that is let in.
+
+        Raises:
+            Overloaded, Unavailable: and nothing has happened.
+        """
+        self._supervisor().admit(upstream)
+        self._supervisor().admit_child(upstream, is_there=self._is_there(upstream))
 
     def admit_exchange(self, upstream: UpstreamSettings) -> None:
         """A stateless request. Whether it needs a child of its own turns out later, but where all share one.

@@ -15,6 +15,8 @@ from app.gateway.census import taken
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.gate import Gate
+from app.gateway.joined_seat import JoinedSeat
+from app.gateway.joints import Joints
 from app.gateway.judging import judge_anew
 from app.gateway.lasting import LastingSeat
 from app.gateway.leaving import Leaving
@@ -50,6 +52,7 @@ class Gateway:
         self.on_left: Callable[[], None] = _unheard
         """Told when a server that is not configured any more is used no more."""
         self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
+        self._joints = Joints(settings, self._sites, self._gate, lambda: self.supervisor)
         self.exchanges = Exchanges(self._sites.pool_for, self._admit_exchange)
         self.is_draining = False
         self._store = store
@@ -75,6 +78,7 @@ class Gateway:
             self._store.start()
             self._sleepers.trim(self.settings.sessions.count_max, self.settings.sessions.per_principal_max)
         self.supervisor.keep_warm(self.upstreams.values())
+        self._joints.start()
         self._tasks.spawn(sweep_forsaken_off_loop(), "sweep")
 
     async def stop(self) -> None:
@@ -86,6 +90,7 @@ class Gateway:
             live.leave()
         self._foundlings.close()
         self.exchanges.close()
+        self._joints.close()
         for site in self._sites:
             site.close()
         self.supervisor.close()
@@ -204,14 +209,15 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
-        upstream = self._sites.entered(upstream)
+        upstream = self._entered(upstream)
         wish = Wish(owner, upstream.key, bytes(initialize.params or b""))
         seat = None if self.is_draining else self._foundlings.take(wish)
         if seat is None:
             self._admit(upstream, owner)
-        live, seat = self._seated(upstream, owner, "streamable", seat)
-        begun = self._begun[live.ident] = Begun(wish, live, seat)
-        live.on_forsaken = partial(begun.leave, self._foundlings)
+        live, place = self._seated(upstream, owner, "streamable", seat)
+        if isinstance(place, LastingSeat):
+            begun = self._begun[live.ident] = Begun(wish, live, place)
+            live.on_forsaken = partial(begun.leave, self._foundlings)
         return live
 
     def delete(self, live: LiveSession) -> None:
@@ -235,29 +241,36 @@ class Gateway:
         seat: LastingSeat | None,
         *,
         is_implicit: bool = False,
-    ) -> tuple[LiveSession, LastingSeat]:
+    ) -> tuple[LiveSession, LastingSeat | JoinedSeat]:
         """In a seat that somebody left, or in a new one."""
-        mint = self._sites.of(upstream).mint() if seat is None else seat.mint
+        mint = self._mint(upstream) if seat is None else seat.mint
         lasts = transport == "streamable" and not is_implicit
         ident = self.access.opened(owner, upstream.name, None if seat is None else seat.leave)
         live = self._opening.fresh(ident, upstream, owner, transport, mint, lasts=lasts)
         self._sessions[live.ident] = live
         self._own(owner)
-        if seat is None:
-            seat = self._seat(upstream, mint, live)
-        else:
+        if seat is not None:
+            live.seat = seat
             seat.move(live)
             seat.awaited(is_awaited=True)
-        live.seat = seat
         upstream.tally.sessions_opened += 1
         log.info("session opened", extra={"server": upstream.name})
-        return live, seat
+        return live, seat or self._seat(upstream, mint, live)
+
+    def _mint(self, upstream: UpstreamSettings) -> Iterator[int]:
+        return self._sites.mint if upstream.joint is not None else self._sites.of(upstream).mint()
 
     def _seat(
         self, upstream: UpstreamSettings, mint: Iterator[int], live: LiveSession, told: Told | None = None
-    ) -> LastingSeat:
-        take_place = partial(self._sites.of(upstream).take_place, upstream, mint, live.owner)
-        return LastingSeat(upstream, mint, self.supervisor, take_place, live, told)
+    ) -> LastingSeat | JoinedSeat:
+        seat: LastingSeat | JoinedSeat
+        if upstream.joint is not None:
+            seat = self._joints.seat(upstream, mint, live, told)
+        else:
+            take_place = partial(self._sites.of(upstream).take_place, upstream, mint, live.owner)
+            seat = LastingSeat(upstream, mint, self.supervisor, take_place, live, told)
+        live.seat = seat
+        return seat
 
     def is_asleep(self, ident: str, upstream: str, owner: str) -> bool:
         """Whether a gateway that is gone has left this session, and nobody has come back to it yet."""
@@ -279,11 +292,11 @@ class Gateway:
 
     def _take_up(self, ident: str, upstream: UpstreamSettings, owner: str, store: Store, saved: Saved) -> None:
         upstream = self._admit(upstream, owner, is_new=False)
-        mint = self._sites.of(upstream).mint()
+        mint = self._mint(upstream)
         live = self._opening.again(ident, upstream, owner, mint, store, saved)
         self._sessions[ident] = live
         self._own(owner)
-        live.seat = self._seat(upstream, mint, live, saved.told)
+        self._seat(upstream, mint, live, saved.told)
         log.info("session taken up again", extra={"server": upstream.name})
 
     def find(self, ident: str, upstream: str, owner: str, transport: Transport = "streamable") -> LiveSession:
@@ -317,7 +330,7 @@ class Gateway:
 
     def _admit(self, upstream: UpstreamSettings, owner: str, *, is_new: bool = True) -> UpstreamSettings:
         """The server as it is now."""
-        upstream = self._sites.entered(upstream)
+        upstream = self._entered(upstream)
         if self.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
         sessions, owned = len(self._sessions), self._owned.get(owner, 0)
@@ -329,6 +342,9 @@ class Gateway:
         if is_full and asleep:
             self._sleepers.forget_oldest_of(owner)
         return upstream
+
+    def _entered(self, upstream: UpstreamSettings) -> UpstreamSettings:
+        return (self._sites if upstream.joint is None else self._joints).entered(upstream)
 
     def _admit_exchange(self, upstream: UpstreamSettings) -> UpstreamSettings:
         upstream = self._sites.entered(upstream)

@@ -1,6 +1,5 @@
 """Servers that are served as one, as one kind of client sees them."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from app.core.catalog import Catalog, Entry, composed
@@ -10,9 +9,6 @@ from app.core.ranking import Ranker, described
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.settings import JointSettings, UpstreamSettings
 from app.search.fts import Fts
-
-_VIEWS_MAX = 64
-"""Clients choose views by what they write into URLs."""
 
 
 class Joint:
@@ -78,26 +74,3 @@ class Joint:
         ranked = self._ranker[1].rank(query, len(catalog.entries["tools"]))
         entries = (catalog.find("tools", name) for name in ranked)
         return [entry for entry in entries if entry is not None and sees("tools", entry)][:limit]
-
-
-class Joints:
-    """`upstreams` are all servers, by their names."""
-
-    def __init__(self, cataloguer: Cataloguer, version: str, upstreams: Mapping[str, UpstreamSettings]) -> None:
-        self.cataloguer = cataloguer
-        self._version = version
-        self._upstreams = upstreams
-        self._views: OrderedDict[tuple[str, str], Joint] = OrderedDict()
-
-    def of(self, upstream: UpstreamSettings) -> Joint:
-        settings = upstream.joint
-        assert settings is not None  # noqa: S101 - nobody asks for another one's
-        key = upstream.name, settings.view
-        joint = self._views.get(key)
-        if joint is None:
-            own = frozenset(server for server in settings.servers if self._upstreams[server].templates)
-            joint = self._views[key] = Joint(upstream, settings, self.cataloguer, self._version, own)
-            if len(self._views) > _VIEWS_MAX:
-                self._views.popitem(last=False)
-        self._views.move_to_end(key)
-        return joint

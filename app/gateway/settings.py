@@ -40,6 +40,8 @@ class JointSettings:
     """How long a list waits for servers of which nothing is known yet."""
     found: int = 5
     """How many tools are found, where a client does not say."""
+    bound: Mapping[str, "UpstreamSettings"] = field(default_factory=dict, compare=False, repr=False)
+    """Of the servers whose children are given something of their client's, those that this client may have."""
 
     @property
     def view(self) -> str:
@@ -87,6 +89,11 @@ class UpstreamSettings:
         if self.joint is not None:
             return f"{self.name} {self.joint.view} {self.bound}"
         return f"{self.name} {self.bound}" if self.bound else self.name
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of those that it is."""
+        return (self.name,) if self.joint is None else self.joint.servers
 
     @property
     def site(self) -> SiteName:

@@ -11,10 +11,11 @@ from app.gateway.pool import Pool
 from app.gateway.seats import OwnChild, Share
 from app.gateway.settings import PoolSettings, SiteName, UpstreamSettings
 from app.gateway.supervisor import Supervisor
+from app.gateway.survey import CAPABILITIES
 
 
 class Site:
-    """`former` is the server of the same name that it takes the place of."""
+    """`mint` is of the ids of those who share a child."""
 
     def __init__(
         self,
@@ -22,15 +23,14 @@ class Site:
         settings: PoolSettings,
         supervisor: Callable[[], Supervisor],
         version: str,
-        former: "Site | None" = None,
+        mint: Iterator[int],
     ) -> None:
         self.upstream = upstream
         self._settings = settings
         self._supervisor = supervisor
         self._version = version
         self._eras = Eras(upstream.era)
-        self._mint: Iterator[int] = count(1) if former is None else former._mint
-        """Of the children that are shared: a session outlives its child, and so do its ids."""
+        self._mint = mint
         self._shared: CommonChild | None = None
         self._was_shared = False
         self._pool: Pool | None = None
@@ -48,12 +48,32 @@ class Site:
     def may_succeed(self, other: "Site") -> bool:
         """Whether a session of the other one can go on here: with another child, by what that one was told."""
         mine, others = self.upstream, other.upstream
-        is_alike = mine.isolation == others.isolation and (mine.isolation == "session" or self._mint is other._mint)
-        return is_alike and not mine.templates and not others.templates
+        return mine.isolation == others.isolation and not mine.templates and not others.templates
 
     def mint(self) -> Iterator[int]:
         """Of the ids of a new session."""
         return self._mint if self.upstream.isolation == "shared" else count(1)
+
+    def survey_child(self, upstream: UpstreamSettings, on_lost: Callable[[], object]) -> CommonChild:
+        """A child to be asked what the server offers: the one that all share, or one for that alone.
+
+        Raises:
+            Unavailable, Overloaded: there is none to be had now.
+        """
+        supervisor = self._supervisor()
+        supervisor.admit(upstream)
+        supervisor.admit_child(upstream, is_there=self.has_common)
+        if upstream.isolation == "shared":
+            return self._shared_child(modern_client=False)
+        return CommonChild(
+            upstream,
+            supervisor,
+            self._version,
+            self._eras,
+            modern_client=False,
+            capabilities=CAPABILITIES,
+            on_lost=on_lost,
+        )
 
     def take_place(
         self, upstream: UpstreamSettings, mint: Iterator[int], owner: str, seat: LastingSeat, *, again: bool

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from app.core.succession import Succession, succession
 from app.gateway.pool import Pool
@@ -13,6 +14,8 @@ from app.protocol.faults import InvalidRequest, ShuttingDown
 
 class Sites:
     def __init__(self, settings: GatewaySettings, supervisor: Callable[[], Supervisor]) -> None:
+        self.mint: Iterator[int] = count(1)
+        """Of the ids that all who share a child have in common: a session outlives its child, and may have several."""
         self._supervisor = supervisor
         self._version = settings.version
         self._editions: dict[str, int] = {}
@@ -93,5 +96,5 @@ class Sites:
             edition = self._editions[name] = self._editions.get(name, server.edition - 1) + 1
             tally = server.tally if known is None else known.upstream.tally
             fresh = replace(server, edition=edition, tally=tally)
-            self._now[name] = Site(fresh, pool, self._supervisor, self._version, known)
+            self._now[name] = Site(fresh, pool, self._supervisor, self._version, self.mint)
         self.upstreams = {name: site.upstream for name, site in self._now.items()}
