@@ -7,6 +7,7 @@ is said of it.
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.core.targets import Kind, Pattern, Target
 
@@ -36,12 +37,13 @@ class Choice(Struct, frozen=True):
 
 class Shaping(Struct, frozen=True):
     """`choices` are those of the servers and then of the group: what one takes away no other gives back, and of several
-    changes the last that says something counts. `wanted` are tags, any of which is enough; with none, all is wanted."""
+    changes the last that says something counts."""
 
     choices: tuple[Choice, ...] = ()
     tags: Mapping[str, frozenset[str]] = {}
     """Of servers."""
-    wanted: frozenset[str] = frozenset()
+    wanted: tuple[frozenset[str], ...] = ()
+    """Sets of tags, of each of which one is enough; with none, all is wanted."""
 
     def keeps(self, target: Target) -> bool:
         if not all(_keeps(choice, target) for choice in self.choices):
@@ -49,7 +51,17 @@ class Shaping(Struct, frozen=True):
         change = self.change(target)
         if not change.enabled:
             return False
-        return not self.wanted or not self.wanted.isdisjoint(self.tags.get(target.server, _UNTAGGED) | change.tags)
+        tags = self.tags.get(target.server, _UNTAGGED) | change.tags
+        return not any(wanted.isdisjoint(tags) for wanted in self.wanted)
+
+    def known_tags(self) -> frozenset[str]:
+        """All that something is tagged with."""
+        changed = (change.tags for choice in self.choices for change in choice.changes.values())
+        return _UNTAGGED.union(*self.tags.values(), *changed)
+
+    def among(self, tags: frozenset[str]) -> "Shaping":
+        """The same, of which only that is wanted which has one of these tags, too."""
+        return replace(self, wanted=tuple(dict.fromkeys((*self.wanted, tags))))
 
     def change(self, target: Target) -> Change:
         found = UNCHANGED

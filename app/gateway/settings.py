@@ -1,7 +1,7 @@
 """What the gateway must be told: plain values, durations in seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from app.core.bounds import Bounds
@@ -43,7 +43,7 @@ class JointSettings:
     @property
     def view(self) -> str:
         """What tells it from the same servers, seen otherwise."""
-        return "&".join((self.mode, *sorted(self.shaping.wanted)))
+        return "&".join((self.mode, *(",".join(sorted(tags)) for tags in self.shaping.wanted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,16 @@ class UpstreamSettings:
     def hints(self) -> dict[str, object]:
         """server/utilities/caching (2026-07-28)."""
         return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope}
+
+
+def viewed(upstream: UpstreamSettings, tags: frozenset[str], mode: Mode | None) -> UpstreamSettings:
+    """The same servers as one, of which only that is seen which has one of these tags, if there are any, and as
+    `mode` says, if it does."""
+    joint = upstream.joint
+    if joint is None:
+        return upstream
+    shaping = joint.shaping.among(tags) if tags else joint.shaping
+    return replace(upstream, joint=replace(joint, shaping=shaping, mode=mode or joint.mode))
 
 
 @dataclass(frozen=True, slots=True)
