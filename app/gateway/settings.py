@@ -23,6 +23,10 @@ CacheScope = Literal["private", "public"]
 Mode = Literal["list", "search"]
 
 
+WHOLE_NAME = "/mcp"
+"""Of all servers as one; every other joint is named by the path that its endpoints begin with."""
+
+
 @dataclass(frozen=True, slots=True)
 class JointSettings:
     """Several servers as one."""
@@ -201,5 +205,5 @@ class GatewaySettings:
     pool: PoolSettings = field(default_factory=PoolSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
     joints: tuple[UpstreamSettings, ...] = ()
-    """Several of the upstreams as one, each by its path."""
+    """Several of the upstreams as one, or one of which not everything is shown: each by its path."""
     catalog: CatalogSettings = field(default_factory=CatalogSettings)
