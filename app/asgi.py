@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from app import joining
 from app.admitting import authentication, resource_server
 from app.auth.policy import Policy, Rule
 from app.config import Config, ConfigError, named_by, open_logs
@@ -55,7 +56,6 @@ def create_app(config: Config | None = None) -> Viaduct:
     tally = Tally()
     access = Access(policy(config), _witness(config, tally))
     gateway = Gateway(gateway_settings(config), _store(settings), access)
-    places = [f"/servers/{name}" for name in config.servers] + ([""] if len(config.servers) == 1 else [])
     return Viaduct(
         gateway,
         EdgeSettings(
@@ -66,7 +66,7 @@ def create_app(config: Config | None = None) -> Viaduct:
             settings.limits.greeting,
         ),
         _guards(config),
-        None if config.no_auth else authentication(settings, places),
+        None if config.no_auth else authentication(settings, joining.places(config)),
         public.path.rstrip("/"),
         _metrics(gateway, tally, settings.metrics),
         None if config.no_auth else resource_server(settings),
@@ -90,8 +90,9 @@ def _store(settings: Settings) -> Store | None:
 
 def gateway_settings(config: Config) -> GatewaySettings:
     settings = config.viaduct
+    upstreams = {name: _upstream(name, server, config) for name, server in config.servers.items()}
     return GatewaySettings(
-        tuple(_upstream(name, server, config) for name, server in config.servers.items()),
+        tuple(upstreams.values()),
         SessionSettings(
             idle_seconds=settings.sessions.idle_timeout,
             confirm_seconds=settings.sessions.confirm_timeout,
@@ -122,6 +123,8 @@ def gateway_settings(config: Config) -> GatewaySettings:
             ),
         ),
         SupervisorSettings(settings.starts, _restarts(settings.restarts), _room(settings.limits)),
+        joining.joints(config, upstreams),
+        joining.catalog(settings.catalog),
     )
 
 

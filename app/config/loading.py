@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.config import credentials, expansion, listening, naming, overrides, permissions, reading, servers
+from app.config import choosing, credentials, expansion, listening, naming, overrides, permissions, reading, servers
 from app.config.errors import ConfigError
 from app.config.listening import Listen
 from app.config.notes import Note
@@ -61,7 +61,7 @@ def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None)
         found, notes = servers.read(tree[key], key, path.parent, environ)
         notes += permissions.notes(path, found)
         block = expansion.expand(tree.get("viaduct", {}), environ, "viaduct")
-        return _settled(block, found, notes, environ, given, path.parent)
+        return _settled(block, found, notes, environ, given, path.parent, servers.names(tree[key]))
     except ConfigError as error:
         text = str(error)
         raise ConfigError(
@@ -134,9 +134,12 @@ def _settled(
     environ: Mapping[str, str],
     given: Overrides | None,
     folder: Path = Path(),
+    names: Sequence[str] = (),
 ) -> Config:
+    """`names` are those of all servers, of the disabled ones, too."""
     layers = (overrides.from_environment(environ), given or Overrides())
     viaduct = _viaduct(block, layers)
+    choosing.check_groups(viaduct, found, names)
     listen = _listen(viaduct.listen, layers)
     auth, about_auth = credentials.auth(viaduct.auth, layers)
     credentials.check_issuers(viaduct)
@@ -160,6 +163,7 @@ def _settled(
             *_expired(auth.tokens),
             *_exposure(viaduct, listen),
             *_aimless(viaduct, found),
+            *choosing.notes(viaduct, found),
         ),
     )
 

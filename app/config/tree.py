@@ -21,6 +21,7 @@ from app.config.fields import (
     PublicUrl,
     Scopes,
     Seconds,
+    Tags,
     Text,
     Words,
     absolute_path,
@@ -31,6 +32,7 @@ from app.config.fields import (
     token_hash,
     url,
 )
+from app.config.joining import Catalog, Group, Tools
 from app.gateway.credentials import Template
 
 SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
@@ -77,6 +79,9 @@ class Server(Block):
     cache_scope: Literal["private", "public"] = "private"
     """What stateless clients are told of results that a server of the handshake says nothing about."""
     limits: ServerLimits = ServerLimits()
+    tags: Tags = ()
+    tools: Tools = Tools()
+    """What is shown of it; patterns and names are its own."""
 
     audit_arguments: bool = False
     audit_mask: Words = ("password", "passphrase", "secret", "token", "authorization", "apikey", "api_key")
@@ -347,5 +352,11 @@ class Viaduct(Block):
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False
     outbound: Outbound = Outbound()
+    naming: Literal["prefix", "onConflict", "none"] = "prefix"
+    """What tools and prompts are called where several servers are one."""
+    mode: Literal["list", "search"] = "list"
+    """What clients of `/mcp` see, unless their URL says otherwise: every tool, or what finds and calls them."""
+    groups: dict[str, Group] = Field(default={})
+    catalog: Catalog = Catalog()
     metrics: Literal["token", "open", "off"] = "token"
     """Who may read them: they name servers, and tell how much these are used."""

@@ -5,7 +5,7 @@ token for every path that is not listed as open.
 """
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -19,9 +19,10 @@ from app.edge.heads import Head, refuse_secrets_in_query, sent
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
 from app.edge.oauth import Resource, ResourceServer
 from app.edge.refusals import Refusal, insufficient_scope, not_allowed, reason_of, refused
+from app.edge.views import Views
 from app.gateway.credentials import headers_in
 from app.gateway.gateway import Gateway
-from app.gateway.settings import UpstreamSettings
+from app.gateway.settings import WHOLE_NAME, UpstreamSettings
 from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
 from app.telemetry.tally import count
 
@@ -49,6 +50,8 @@ class Place:
     document: bytes | None = None
     headers: frozenset[str] = frozenset()
     """Those that the server's children are given."""
+    views: Views | None = None
+    """Of servers that are one."""
 
 
 class Numbers(Protocol):
@@ -84,7 +87,13 @@ class Viaduct:
         self._settings = settings
         self._guards = guards
         self._bearer = Bearer(authentication)
-        self._places = _places(tuple(gateway.upstreams.values()), prefix, has_numbers=numbers is not None, server=oauth)
+        self._places = _places(
+            tuple(gateway.upstreams.values()),
+            prefix,
+            has_numbers=numbers is not None,
+            server=oauth,
+            joints=gateway.settings.joints,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever is refused was refused before a response began; a bug is the server's to answer, and ours to log."""
@@ -109,9 +118,11 @@ class Viaduct:
                 refuse_secrets_in_query(scope)
             principal = await self._bearer.ask(head, place.resource)
             self._check_entry(principal, place.upstream)
+            views, query = place.views, scope["query_string"]
+            upstream = place.upstream if views is None or not query else views.of(query)
             said = sent(scope, head, place.headers) if place.headers else {}
             incoming = Incoming(
-                scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors, said
+                scope, head, receive, send, self.gateway, self._settings, upstream, principal, cors, said
             )
             repeat = await place.serve(incoming)
             remember = remembers(scope)
@@ -241,15 +252,15 @@ def _places(
     *,
     has_numbers: bool = True,
     server: ResourceServer | None = None,
+    joints: tuple[UpstreamSettings, ...] = (),
 ) -> dict[str, Place]:
     """Every path, in both spellings; with a public prefix too, for proxies that leave it in."""
     places = {"/healthz": Place(b"GET, HEAD"), "/readyz": Place(b"GET, HEAD", asks_ready=True)}
     if has_numbers:
         places["/metrics"] = Place(b"GET, HEAD", asks_numbers=True, resource=_resource(server, ""))
-    for upstream in upstreams:
-        places |= _places_of(f"/servers/{upstream.name}", upstream, server)
-    if len(upstreams) == 1:
-        places |= _places_of("", upstreams[0], server)
+    headers = {upstream.name: headers_in(upstream.templates) for upstream in upstreams}
+    for base, upstream in _served(upstreams, joints).items():
+        places |= _places_of(base, upstream, server, headers)
     if server is not None:
         places |= _documents(places, server, prefix)
     places |= {f"{path}/": place for path, place in places.items()}
@@ -258,14 +269,37 @@ def _places(
     return places
 
 
-def _places_of(base: str, upstream: UpstreamSettings, server: ResourceServer | None) -> dict[str, Place]:
+def _served(
+    upstreams: tuple[UpstreamSettings, ...], joints: tuple[UpstreamSettings, ...]
+) -> dict[str, UpstreamSettings]:
+    """What is where, by what the paths of its endpoints begin with. A single server is also at the shortest ones."""
+    served = {f"/servers/{upstream.name}": upstream for upstream in upstreams}
+    served |= {joint.name: joint for joint in joints if joint.name != WHOLE_NAME}
+    if len(upstreams) == 1:
+        served[""] = served[f"/servers/{upstreams[0].name}"]
+    return served | {"": joint for joint in joints if joint.name == WHOLE_NAME}  # noqa: B035 - there is one at most
+
+
+def _places_of(
+    base: str,
+    upstream: UpstreamSettings,
+    server: ResourceServer | None,
+    headers_by_server: Mapping[str, frozenset[str]],
+) -> dict[str, Place]:
     """To OAuth, where the messages of a stream are sent is a part of that."""
-    headers = headers_in(upstream.templates)
+    joint = upstream.joint
+    names = (upstream.name,) if joint is None else joint.servers
+    place = partial(
+        Place,
+        upstream=upstream,
+        headers=frozenset[str]().union(*(headers_by_server[name] for name in names)),
+        views=None if joint is None else Views(upstream, joint),
+    )
     mcp, stream = (_resource(server, f"{base}/{end}") for end in ("mcp", "sse"))
     return {
-        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve, resource=mcp, headers=headers),
-        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream, resource=stream, headers=headers),
-        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message, resource=stream, headers=headers),
+        f"{base}/mcp": place(streamable.METHODS, serve=streamable.serve, resource=mcp),
+        f"{base}/sse": place(sse.STREAM_METHODS, serve=sse.serve_stream, resource=stream),
+        f"{base}/messages": place(sse.MESSAGE_METHODS, serve=sse.serve_message, resource=stream),
     }
 
 

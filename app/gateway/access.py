@@ -47,7 +47,9 @@ class Access:
             return ALLOWED
         rights = self.policy.rights(principal)
         decisions = [rights.enter(server) for server in servers]
-        return next((each for each in decisions if each.is_allowed or each.scopes), DENIED)
+        if any(decision.is_allowed for decision in decisions):
+            return ALLOWED
+        return next((decision for decision in decisions if decision.scopes), DENIED)
 
     def permit(self, principal: Principal, server: str) -> "Permit | None":
         if self.policy is None:

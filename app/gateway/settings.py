@@ -1,7 +1,7 @@
 """What the gateway must be told: plain values, durations in seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from app.core.bounds import Bounds
@@ -22,6 +22,10 @@ EraSetting = Literal["auto", "legacy", "modern"]
 CacheScope = Literal["private", "public"]
 SiteName: TypeAlias = tuple[str, int]
 Mode = Literal["list", "search"]
+
+
+WHOLE_NAME = "/mcp"
+"""Of all servers as one; every other joint is named by the path that its endpoints begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class JointSettings:
     @property
     def view(self) -> str:
         """What tells it from the same servers, seen otherwise."""
-        return "&".join((self.mode, *sorted(self.shaping.wanted)))
+        return "&".join((self.mode, *(",".join(sorted(tags)) for tags in self.shaping.wanted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,16 @@ class UpstreamSettings:
     def hints(self) -> dict[str, object]:
         """server/utilities/caching (2026-07-28)."""
         return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope}
+
+
+def viewed(upstream: UpstreamSettings, tags: frozenset[str], mode: Mode | None) -> UpstreamSettings:
+    """The same servers as one, of which only that is seen which has one of these tags, if there are any, and as
+    `mode` says, if it does."""
+    joint = upstream.joint
+    if joint is None:
+        return upstream
+    shaping = joint.shaping.among(tags) if tags else joint.shaping
+    return replace(upstream, joint=replace(joint, shaping=shaping, mode=mode or joint.mode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,5 +220,5 @@ class GatewaySettings:
     pool: PoolSettings = field(default_factory=PoolSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
     joints: tuple[UpstreamSettings, ...] = ()
-    """Several of the upstreams as one, each by its path."""
+    """Several of the upstreams as one, or one of which not everything is shown: each by its path."""
     catalog: CatalogSettings = field(default_factory=CatalogSettings)
