@@ -127,8 +127,8 @@ class LastingSeat:
             self._return()
 
     def submit(self, message: Message) -> None:
-        place = self._place
-        if self._revival.phase is Phase.LIVE and place is not None and not _is_telling(message):
+        place, is_live = self._place, self._revival.phase is Phase.LIVE and not self._in_order.is_busy
+        if is_live and place is not None and not _is_telling(message):
             place.submit(message)
         else:
             if self._revival.is_refusing and self._loop.time() >= self._again_at and isinstance(message, Request):
