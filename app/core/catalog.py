@@ -1,6 +1,7 @@
 """Many servers' lists as one: what each thing is called in public, whose it is, and what it is called there."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Raw, Struct
@@ -8,8 +9,9 @@ from msgspec import Raw, Struct
 from app.core import joined_uris, pages
 from app.core.inventory import LISTED, Inventory, Item, Shelf, rendered
 from app.core.public_names import Naming, is_public, prefixed
-from app.core.shaping import WHOLE, Shaping
+from app.core.shaping import WHOLE, Change, Shaping
 from app.core.targets import Glob, Kind, Target
+from app.protocol import methods
 from app.protocol.jsonrpc import payload
 
 KIND: Mapping[Shelf, Kind] = {
@@ -56,14 +58,16 @@ class Catalog:
         self._known = {
             shelf: {entry.public: entry for entry in reversed(entries[shelf])} for shelf in (*_NAMED, *_ADDRESSED)
         }
-        self._uris = {(entry.server, entry.own): entry.public for shelf in _ADDRESSED for entry in entries[shelf]}
+        self._uris = {
+            (entry.server, entry.own): entry.public for shelf in reversed(_ADDRESSED) for entry in entries[shelf]
+        }
 
     def find(self, shelf: Shelf, public: str) -> Entry | None:
         return self._known[shelf].get(public)
 
     def owner_of(self, uri: str) -> tuple[str, str] | None:
-        """Whose a public URI is, and what its server calls it: one that is listed, that names its server, or that a
-        template may have made, of which the one counts that says most; any, where one server alone has resources."""
+        """Whose a public URI is, and what its server calls it: one that is listed, that names its server, or that was
+        made of a template; any, where one server alone has resources. Nobody's, where it may not be seen."""
         entry = self.find("resources", uri) or self.find("templates", uri)
         if entry is not None:
             return entry.server, entry.own
@@ -98,11 +102,12 @@ class Catalog:
             BadParams: no cursor of ours.
         """
         entries = [entry for entry in self.entries[shelf] if may_see(entry)]
-        begin = pages.begin(cursor, [(entry.server, entry.own) for entry in entries] if cursor else [])
-        shown = entries[begin : begin + size]
-        fields: dict[str, object] = {LISTED[shelf].key: [entry.shown for entry in shown]}
-        if begin + size < len(entries):
-            fields["nextCursor"] = pages.cursor(shown[-1].server, shown[-1].own, begin + size)
+        names = [(entry.server, entry.own) for entry in entries]
+        begin = pages.begin(cursor, names)
+        end = begin + size
+        fields: dict[str, object] = {LISTED[shelf].key: [entry.shown for entry in entries[begin:end]]}
+        if end < len(entries):
+            fields["nextCursor"] = pages.cursor(names, end)
         return payload(fields)
 
     def is_like(self, other: "Catalog", shelf: Shelf) -> bool:
@@ -110,11 +115,12 @@ class Catalog:
 
     @cached_property
     def _templates(self) -> list[tuple[Glob, str]]:
-        found = [
-            (joined_uris.glob(entry.own), entry) for entry in self.entries["templates"] if entry.own == entry.public
+        """No two servers' make the same."""
+        return [
+            (joined_uris.glob(entry.own), entry.server)
+            for entry in self.entries["templates"]
+            if entry.own == entry.public
         ]
-        found.sort(key=lambda each: -len(each[0].text.partition("*")[0]))
-        return [(glob, entry.server) for glob, entry in found]
 
 
 def composed(inventories: Mapping[str, Inventory], naming: Naming, shaping: Shaping) -> Catalog:
@@ -124,8 +130,7 @@ def composed(inventories: Mapping[str, Inventory], naming: Naming, shaping: Shap
     for shelf in _NAMED:
         chosen = _chosen(inventories, shelf, shaping)
         entries[shelf] = _without_conflicts(shelf, _named(chosen, shelf, naming, shaping), conflicts)
-    for shelf in _ADDRESSED:
-        entries[shelf] = _addressed(_chosen(inventories, shelf, shaping), shelf)
+    entries.update(_addressed(inventories, shaping))
     sources = [server for server, inventory in inventories.items() if "resources" in inventory.capabilities]
     return Catalog(entries, conflicts, sources, shaping)
 
@@ -141,22 +146,30 @@ def _chosen(inventories: Mapping[str, Inventory], shelf: Shelf, shaping: Shaping
 
 
 def _named(chosen: list[tuple[str, Item]], shelf: Shelf, naming: Naming, shaping: Shaping) -> Iterable[Entry]:
-    offered: dict[str, int] = {}
-    for _, item in chosen:
-        offered[item.name] = offered.get(item.name, 0) + 1
-    for server, item in chosen:
-        change = shaping.change(Target(server, KIND[shelf], item.name))
+    changes = [shaping.change(Target(server, KIND[shelf], item.name)) for server, item in chosen]
+    offered = Counter(change.name or item.name for change, (_, item) in zip(changes, chosen, strict=True))
+    for change, (server, item) in zip(changes, chosen, strict=True):
         public = change.name or item.name
         if not change.name and (naming == "prefix" or (naming == "onConflict" and not _is_sole(item.name, offered))):
             public = prefixed(server, item.name)
-        said = dict(item.said)
-        said["name"] = payload(public)
-        title = change.title or (item.name if public != item.name and "title" not in said else "")
-        if title:
-            said["title"] = payload(title)
-        if change.description:
-            said["description"] = payload(change.description)
-        yield Entry(server, item.name, public, rendered(said))
+        yield Entry(server, item.name, public, rendered(_said(item, public, change)))
+
+
+def _said(item: Item, public: str, change: Change) -> dict[str, Raw]:
+    """Under its public name; what it was called before is its title, where it has no other."""
+    said = dict(item.said)
+    said["name"] = payload(public)
+    title = change.title or ("" if public == item.name or _is_titled(said) else item.name)
+    if title:
+        said["title"] = payload(title)
+    if change.description:
+        said["description"] = payload(change.description)
+    return said
+
+
+def _is_titled(said: Mapping[str, Raw]) -> bool:
+    """A tool may say it in its annotations, too (2025-11-25, schema: "ToolAnnotations")."""
+    return "title" in said or "title" in methods.members(said.get("annotations"))
 
 
 def _is_sole(own: str, offered: Mapping[str, int]) -> bool:
@@ -172,20 +185,20 @@ def _without_conflicts(shelf: Shelf, entries: Iterable[Entry], conflicts: list[C
     return tuple(kept.values())
 
 
-def _addressed(chosen: list[tuple[str, Item]], shelf: Shelf) -> tuple[Entry, ...]:
-    owners: dict[str, set[str]] = {}
-    for server, item in chosen:
-        owners.setdefault(_address(shelf, item.name), set()).add(server)
-    return tuple(_addressed_one(server, item, shelf, owners) for server, item in chosen)
+def _addressed(inventories: Mapping[str, Inventory], shaping: Shaping) -> dict[Shelf, tuple[Entry, ...]]:
+    resources, templates = (_chosen(inventories, shelf, shaping) for shelf in _ADDRESSED)
+    uris = [(server, item.name) for server, item in resources]
+    offered = Counter(uri for _, uri in uris)
+    marked = {"resources": {one for one in uris if offered[one[1]] > 1 or one[1].startswith(joined_uris.SCHEME)}}
+    marked["templates"] = joined_uris.disputed([(server, item.name) for server, item in templates], uris)
+    return {
+        shelf: tuple(_addressed_one(server, item, shelf, marked[shelf]) for server, item in chosen)
+        for shelf, chosen in zip(_ADDRESSED, (resources, templates), strict=True)
+    }
 
 
-def _addressed_one(server: str, item: Item, shelf: Shelf, owners: Mapping[str, set[str]]) -> Entry:
-    is_sole = len(owners[_address(shelf, item.name)]) == 1 and not item.name.startswith(joined_uris.SCHEME)
-    if is_sole:
+def _addressed_one(server: str, item: Item, shelf: Shelf, marked: Container[tuple[str, str]]) -> Entry:
+    if (server, item.name) not in marked:
         return Entry(server, item.name, item.name, rendered(item.said))
     public = joined_uris.marked(server, item.name)
     return Entry(server, item.name, public, rendered({**item.said, LISTED[shelf].name: payload(public)}))
-
-
-def _address(shelf: Shelf, uri: str) -> str:
-    return joined_uris.shape(uri) if shelf == "templates" else uri

@@ -1,7 +1,7 @@
 """What one server offers: its capabilities, its instructions, and its lists as it gave them."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
@@ -54,24 +54,19 @@ class Inventory(Struct, frozen=True):
         return items
 
 
-class _Greeted(Struct):
-    capabilities: dict[str, Raw] = {}
-    instructions: str = ""
-
-
-_greeted = Decoder(_Greeted)
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
-_items: Decoder[list[Raw]] = Decoder(list[Raw])
+_entries: Decoder[list[Raw]] = Decoder(list[Raw])
 _strings: Decoder[str] = Decoder(str)
+_NOTHING = Raw(b"null")
+_Said = TypeVar("_Said")
+_Otherwise = TypeVar("_Otherwise")
 
 
 def introduced(greeted: Raw) -> Inventory:
     """What a server said of itself, before any list was read: in an `InitializeResult` or a `DiscoverResult`."""
-    try:
-        said = _greeted.decode(greeted)
-    except DecodeError:
-        return Inventory()
-    return Inventory(said.capabilities, said.instructions)
+    said = _read(_fields, greeted, {})
+    instructions = _read(_strings, said.get("instructions", _NOTHING), "")
+    return Inventory(_read(_fields, said.get("capabilities", _NOTHING), {}), instructions)
 
 
 def wanted(inventory: Inventory) -> list[Shelf]:
@@ -82,18 +77,21 @@ def wanted(inventory: Inventory) -> list[Shelf]:
 def items(shelf: Shelf, page: Raw) -> list[Item]:
     """What is on a page of a list; what has no name there is nothing."""
     listed, found = LISTED[shelf], list[Item]()
-    try:
-        entries = _items.decode(_fields.decode(page).get(listed.key, b"[]"))
-    except DecodeError:
-        return found
-    for entry in entries:
-        try:
-            said = _fields.decode(entry)
-            found.append(Item(_strings.decode(said.get(listed.name, b"null")), said))
-        except DecodeError:
-            continue
+    for entry in _read(_entries, _read(_fields, page, {}).get(listed.key, _NOTHING), []):
+        said = _read(_fields, entry, {})
+        name = _read(_strings, said.get(listed.name, _NOTHING), None)
+        if name is not None:
+            found.append(Item(name, said))
     return found
 
 
 def rendered(said: Mapping[str, Raw]) -> Raw:
     return payload(dict(said))
+
+
+def _read(decoder: Decoder[_Said], said: Raw, otherwise: _Otherwise) -> _Said | _Otherwise:
+    """Servers are strangers: what is no such thing counts as not said."""
+    try:
+        return decoder.decode(said)
+    except DecodeError:
+        return otherwise

@@ -2,16 +2,22 @@
 
 A URI is kept where one server alone lists it. Where two do, or where it could not be told whose it is, it becomes
 `viaduct://{server}/{uri}`, which names the server and is read back by taking that away. The same goes for templates, so
-that what a client makes of one is such a URI, too.
+that what a client makes of one is such a URI, too: they are kept where nothing of another server begins like them.
 """
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from app.core.targets import Glob
 
 SCHEME = "viaduct://"
 
-_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+Owned: TypeAlias = tuple[str, str]
+"""A server, and a URI or a template of its own."""
+
+_EXPRESSION = re.compile(r"\{[^{}]*\}")
 
 
 def marked(server: str, uri: str) -> str:
@@ -24,12 +30,7 @@ def unmarked(uri: str) -> tuple[str, str] | None:
     if not uri.startswith(SCHEME):
         return None
     server, slash, own = uri[len(SCHEME) :].partition("/")
-    return (server, own) if slash and own else None
-
-
-def shape(template: str) -> str:
-    """Two templates of one shape expand to the same URIs, whatever their variables are called."""
-    return _EXPRESSION.sub(lambda found: "{" + _operator(found[1]) + "}", template)
+    return (server, own) if slash else None
 
 
 def glob(template: str) -> Glob:
@@ -37,5 +38,34 @@ def glob(template: str) -> Glob:
     return Glob(_EXPRESSION.sub("*", template))
 
 
-def _operator(expression: str) -> str:
-    return expression[:1] if expression[:1] in "+#./;?&" else ""
+def disputed(templates: Iterable[Owned], uris: Iterable[Owned]) -> set[Owned]:
+    """Those of the templates that begin, up to their first variable, like what is another server's, or like ours."""
+    forms = sorted((_beginning(template), server, template) for server, template in templates)
+    taken = sorted({(begin, server) for begin, server, _ in forms} | {(uri, server) for server, uri in uris})
+    found, above = set[Owned](), list[Owned]()
+    for begin, server, template in forms:
+        while above and not begin.startswith(above[-1][1]):
+            above.pop()
+        if any(other != server for other, _ in above) or _is_ours(begin) or _goes_on_elsewhere(begin, server, taken):
+            found.add((server, template))
+        if (server, begin) not in above[-1:]:
+            above.append((server, begin))
+    return found
+
+
+def _beginning(template: str) -> str:
+    return glob(template).text.partition("*")[0]
+
+
+def _is_ours(begin: str) -> bool:
+    return begin.startswith(SCHEME) or SCHEME.startswith(begin)
+
+
+def _goes_on_elsewhere(begin: str, server: str, taken: Sequence[tuple[str, str]]) -> bool:
+    for at in range(bisect_left(taken, (begin, "")), len(taken)):
+        text, other = taken[at]
+        if not text.startswith(begin):
+            return False
+        if other != server:
+            return True
+    return False

@@ -5,11 +5,12 @@ is said of it.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from app.core.targets import Kind, Pattern, Target
+from app.core.targets import Kind, Pattern, Target, spellings
 
 _UNTAGGED: frozenset[str] = frozenset()
 
@@ -35,7 +36,7 @@ class Choice(Struct, frozen=True):
     changes: Mapping[Target, Change] = {}
 
 
-class Shaping(Struct, frozen=True):
+class Shaping(Struct, frozen=True, dict=True):
     """`choices` are those of the servers and then of the group: what one takes away no other gives back, and of several
     changes the last that says something counts."""
 
@@ -46,13 +47,7 @@ class Shaping(Struct, frozen=True):
     """Sets of tags, of each of which one is enough; with none, all is wanted."""
 
     def keeps(self, target: Target) -> bool:
-        if not all(_keeps(choice, target) for choice in self.choices):
-            return False
-        change = self.change(target)
-        if not change.enabled:
-            return False
-        tags = self.tags.get(target.server, _UNTAGGED) | change.tags
-        return not any(wanted.isdisjoint(tags) for wanted in self.wanted)
+        return self._wants(target) and self._is_enabled(target) and self._lets_through(target)
 
     def known_tags(self) -> frozenset[str]:
         """All that something is tagged with."""
@@ -64,11 +59,53 @@ class Shaping(Struct, frozen=True):
         return replace(self, wanted=tuple(dict.fromkeys((*self.wanted, tags))))
 
     def change(self, target: Target) -> Change:
-        found = UNCHANGED
+        return self._changes.get(target, UNCHANGED)
+
+    def _wants(self, target: Target) -> bool:
+        if not self.wanted:
+            return True
+        tags = self.tags.get(target.server, _UNTAGGED) | self.change(target).tags
+        return not any(wanted.isdisjoint(tags) for wanted in self.wanted)
+
+    def _is_enabled(self, target: Target) -> bool:
+        if target.kind != "resources":
+            return self.change(target).enabled
+        disabled = self._disabled.get(target.server)
+        return disabled is None or disabled.isdisjoint(spellings(target.name) or disabled)
+
+    def _lets_through(self, target: Target) -> bool:
+        if not self.choices:
+            return True
+        about = self._about.get((target.server, target.kind))
+        if about is None:
+            about = self._about[target.server, target.kind] = self._patterns(target.server, target.kind)
+        return all(_is_let_through(choice, target) for choice in about)
+
+    def _patterns(self, server: str, kind: Kind) -> tuple[Choice, ...]:
+        """What the choices say of one kind of a server's things."""
+        found = (Choice(_of(choice.allow, server, kind), _of(choice.deny, server, kind)) for choice in self.choices)
+        return tuple(choice for choice in found if choice.allow or choice.deny)
+
+    @cached_property
+    def _about(self) -> dict[tuple[str, Kind], tuple[Choice, ...]]:
+        """Every thing of every list is judged, and most choices are about one server."""
+        return {}
+
+    @cached_property
+    def _changes(self) -> dict[Target, Change]:
+        found: dict[Target, Change] = {}
         for choice in self.choices:
-            said = choice.changes.get(target)
-            if said is not None:
-                found = _over(found, said)
+            for target, change in choice.changes.items():
+                found[target] = _over(found.get(target, UNCHANGED), change)
+        return found
+
+    @cached_property
+    def _disabled(self) -> dict[str, set[str]]:
+        """Resources of servers, in all that they may be called."""
+        found: dict[str, set[str]] = {}
+        for target, change in self._changes.items():
+            if target.kind == "resources" and not change.enabled:
+                found.setdefault(target.server, set()).update(spellings(target.name) or (target.name,))
         return found
 
 
@@ -76,15 +113,20 @@ WHOLE = Shaping()
 """Everything, as the servers say it."""
 
 
-def _keeps(choice: Choice, target: Target) -> bool:
-    if _any(choice.deny, target):
+def _of(patterns: Sequence[Pattern], server: str, kind: Kind) -> tuple[Pattern, ...]:
+    return tuple(pattern for pattern in patterns if pattern.is_of(server) and pattern.kind in {None, kind})
+
+
+def _is_let_through(choice: Choice, target: Target) -> bool:
+    """A resource is what any reader of its URI may take it for, unless an operator wrote this very URI."""
+    is_meant = any(pattern.kind is None or pattern.name.text == target.name for pattern in choice.allow)
+    if is_meant and not choice.deny:
+        return True
+    names = (target.name,) if target.kind != "resources" else spellings(target.name) or ()
+    each = [target._replace(name=name) for name in names]
+    if not each or any(_any(choice.deny, one) for one in each):
         return False
-    return not _speaks_of(choice.allow, target) or _any(choice.allow, target)
-
-
-def _speaks_of(patterns: Sequence[Pattern], target: Target) -> bool:
-    kinds: list[Kind | None] = [pattern.kind for pattern in patterns if pattern.is_of(target.server)]
-    return target.kind in kinds or None in kinds
+    return is_meant or not choice.allow or all(_any(choice.allow, one) for one in each)
 
 
 def _any(patterns: Sequence[Pattern], target: Target) -> bool:

@@ -184,12 +184,10 @@ class Viaduct:
         return refused(wrong, None if place is None else place.resource)
 
     def _check_entry(self, principal: Principal, upstream: UpstreamSettings) -> None:
-        """A server that one may use nothing of is like one that does not exist; of several, one is enough."""
-        names = (upstream.name,) if upstream.joint is None else upstream.joint.servers
-        decisions = [self.gateway.access.enter(principal, name) for name in names]
-        if not any(decision.is_allowed for decision in decisions):
-            scopes = next((decision.scopes for decision in decisions if decision.scopes), ())
-            raise insufficient_scope(scopes) if scopes else _no_such()
+        """A server that one may use nothing of is like one that does not exist."""
+        decision = self.gateway.access.enter(principal, upstream.servers)
+        if not decision.is_allowed:
+            raise insufficient_scope(decision.scopes) if decision.scopes else _no_such()
 
     async def _show(self, numbers: Numbers, scope: Scope, head: Head, place: Place, send: Send, cors: Headers) -> None:
         """They name servers, so they are for who may use these, unless the operator says otherwise."""

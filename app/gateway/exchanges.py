@@ -28,13 +28,16 @@ _NOT_SALIENT = ("_meta", "inputResponses", "requestState")
 
 
 class Exchanges:
-    """`pool_of` gives the children of a server for a principal; `admit` refuses what is not to be begun."""
+    """`pool_of` gives the children of a server for a principal; `admit` refuses what is not to be begun, and gives the
+    server as it is now."""
 
     def __init__(
-        self, pool_of: Callable[[UpstreamSettings, str], Pool], admit: Callable[[UpstreamSettings], None]
+        self,
+        pool_of: Callable[[UpstreamSettings, str], Pool],
+        admit: Callable[[UpstreamSettings], UpstreamSettings],
     ) -> None:
-        self.on_quiet: Callable[[], object] | None = None
-        """Told whenever none is busy any more."""
+        self.on_end: set[Callable[[], object]] = set()
+        """Told whenever one is over."""
         self._pool_of = pool_of
         self._admit = admit
         self._sealer = Sealer()
@@ -119,7 +122,9 @@ class Exchanges:
                 if self._parked.get(sealed.exchange) == (parked, sealed.round):
                     del self._parked[sealed.exchange]
                 return parked, stream
-        self._admit(upstream)
+        admitted = self._admit(upstream)
+        if admitted is not upstream:
+            upstream, asked = admitted, replace(asked, upstream=admitted)
         if state is not None and sealed is None:
             asked = replace(asked, has_foreign_state=True)
         pool = self._pool_of(upstream, asked.owner)
@@ -224,8 +229,8 @@ class Exchanges:
         self._forget(live)
         if live.ident is not None:
             self._parked.pop(live.ident, None)
-        if self.on_quiet is not None and not self.is_busy:
-            self.on_quiet()
+        for told in list(self.on_end):
+            told()
 
 
 def _size(asked: Asked) -> int:

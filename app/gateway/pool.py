@@ -103,6 +103,12 @@ class Pool:
         """A child is not used any more."""
         self._supervisor.room.has_spare()
 
+    def resize(self, settings: PoolSettings) -> None:
+        """From now on these numbers hold."""
+        self.settings, self.shared_schemas.settings = settings, settings.listing
+        for group in set(self._groups.values()):
+            group.resize(settings)
+
     def close(self) -> None:
         for group in list(self._groups.values()):
             group.close()
@@ -256,6 +262,11 @@ class _Group:
         self.close()
         self._pool.forget(self)
         return True
+
+    def resize(self, settings: PoolSettings) -> None:
+        self.schemas.settings = settings.listing
+        self._leases.resize(settings.children_max, settings.idle_seconds)
+        self._alarm.by(self._leases.due)
 
     def close(self) -> None:
         self._pool.spares.remove(self.number)

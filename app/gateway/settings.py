@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
@@ -20,6 +20,7 @@ Isolation = Literal["session", "shared"]
 OnExit = Literal["restart", "end"]
 EraSetting = Literal["auto", "legacy", "modern"]
 CacheScope = Literal["private", "public"]
+SiteName: TypeAlias = tuple[str, int]
 Mode = Literal["list", "search"]
 
 
@@ -43,6 +44,8 @@ class JointSettings:
     """How long a list waits for servers of which nothing is known yet."""
     found: int = 5
     """How many tools are found, where a client does not say."""
+    bound: Mapping[str, "UpstreamSettings"] = field(default_factory=dict, compare=False, repr=False)
+    """Of the servers whose children are given something of their client's, those that this client may have."""
 
     @property
     def view(self) -> str:
@@ -81,6 +84,8 @@ class UpstreamSettings:
     """and the hash of that, where they are filled."""
     joint: JointSettings | None = None
     """Where it is several as one: then it has no command, and no child of its own."""
+    edition: int = field(default=0, compare=False, repr=False)
+    """The how manieth server of this name it is, since the gateway runs."""
 
     @property
     def key(self) -> str:
@@ -88,6 +93,16 @@ class UpstreamSettings:
         if self.joint is not None:
             return f"{self.name} {self.joint.view} {self.bound}"
         return f"{self.name} {self.bound}" if self.bound else self.name
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of those that it is."""
+        return (self.name,) if self.joint is None else self.joint.servers
+
+    @property
+    def site(self) -> SiteName:
+        """Of which server it is, whoever's children are meant."""
+        return self.name, self.edition
 
     @property
     def hints(self) -> dict[str, object]:
