@@ -243,7 +243,8 @@ def _unknown() -> Place:
 
 
 def _no_such() -> Refusal:
-    return Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
+    sentence = "nothing is here; MCP is served at /mcp, /groups/<name>/mcp and /servers/<name>/mcp"
+    return Refusal(404, "unknown_path", sentence)
 
 
 def _places(
