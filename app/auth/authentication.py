@@ -78,9 +78,8 @@ class Authentication:
         self._keeping = keeping or Keeping()
         self._reload = reload
         self._wall_clock = wall_clock
-        self._known: KnownTokens = KnownTokens(
-            self._keeping.count_max, wall_clock, None if former is None else former._known
-        )
+        known: KnownTokens | None = None if former is None else former._known
+        self._known: KnownTokens = KnownTokens(self._keeping.count_max, wall_clock, known)
         self._refused: dict[bytes, float] = {}
         """Tokens that their issuer did not know, and until when it is not asked about them again."""
         self._asking: dict[bytes, asyncio.Task[Principal]] = {}

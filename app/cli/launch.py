@@ -27,7 +27,7 @@ def run(command: Sequence[str], name: str | None, settings: Mapping[str, object]
 
 def serve(path: Path, options: Options) -> None:
     read = partial(load, path, withdraw(os.environ), _overrides(options))
-    _start(read(), options, read)
+    _start(read(), options, read if path.is_file() else None)
 
 
 def check(path: Path, *, as_json: bool) -> None:

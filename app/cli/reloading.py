@@ -1,4 +1,4 @@
-"""The configuration is read again when its file is another one, or when we are told to, and takes the place of what runs.
+"""The configuration is read again when its file is another one or we are told to, and takes the place of what runs.
 
     looked at ──another file──▶ settling ──it stays the same, or has been changing for long enough──▶ read
         ▲                                                                                              │
@@ -42,6 +42,7 @@ class Reloading:
         """By which the files are known that were read last,"""
         self._complaint = ""
         """and what was wrong with them."""
+        self._again_at = 0.0
         self._is_told = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -60,7 +61,7 @@ class Reloading:
     async def _run(self) -> None:
         while True:
             is_told = await self._next()
-            if is_told or self._looks_changed():
+            if self._looks_changed() or is_told or self._is_to_be_tried_again():
                 try:
                     await self._settled()
                     await self._reload(is_told=is_told)
@@ -69,11 +70,8 @@ class Reloading:
 
     async def _next(self) -> bool:
         """When it is time to look again; whether somebody told us to."""
-        interval = self._config.viaduct.watch_interval
-        if interval is not None and self._complaint:
-            interval = max(interval, _AGAIN_SECONDS) if not self._looks_changed() else interval
         try:
-            async with asyncio.timeout(interval):
+            async with asyncio.timeout(self._config.viaduct.watch_interval):
                 await self._is_told.wait()
         except TimeoutError:
             return False
@@ -81,7 +79,11 @@ class Reloading:
         return True
 
     def _looks_changed(self) -> bool:
-        return any([file.look() for file in self._watched])
+        looks = [file.look() for file in self._watched]
+        return any(looks)
+
+    def _is_to_be_tried_again(self) -> bool:
+        return bool(self._complaint) and asyncio.get_running_loop().time() >= self._again_at
 
     async def _settled(self) -> None:
         """Most files are read when nobody writes them any more."""
@@ -117,6 +119,7 @@ class Reloading:
 
     def _refuse(self, cause: str, *, is_new: bool) -> None:
         """Once for each content, and for each thing that is wrong with it."""
+        self._again_at = asyncio.get_running_loop().time() + _AGAIN_SECONDS
         if not is_new and cause == self._complaint:
             return
         self._complaint = cause
