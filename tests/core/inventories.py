@@ -16,7 +16,7 @@ def raw(value: object) -> Raw:
     return Raw(json.dumps(value, ensure_ascii=False).encode())
 
 
-def item(shelf: Shelf, name: str, **said: object) -> Item:
+def item(shelf: Shelf, name: str, /, **said: object) -> Item:
     fields = {LISTED[shelf].name: name, **said}
     return Item(name, {key: raw(value) for key, value in fields.items()})
 
@@ -25,16 +25,18 @@ def offers(
     *,
     tools: Sequence[str] = (),
     prompts: Sequence[str] = (),
-    resources: Sequence[str] = (),
+    resources: Sequence[str] | None = None,
     templates: Sequence[str] = (),
 ) -> Inventory:
-    """A server with these, and with the capabilities that go with them."""
+    """A server with these, and with the capabilities that go with them; there may be resources that are not listed."""
+    has_resources = resources is not None or bool(templates)
+    has = {"tools": bool(tools), "prompts": bool(prompts), "resources": has_resources}
     return Inventory(
-        {name: raw({}) for name, has in (("tools", tools), ("prompts", prompts), ("resources", True)) if has},
+        {name: raw({}) for name in has if has[name]},
         "",
         tuple(item("tools", name) for name in tools),
         tuple(item("prompts", name) for name in prompts),
-        tuple(item("resources", name) for name in resources),
+        tuple(item("resources", name) for name in resources or ()),
         tuple(item("templates", name) for name in templates),
     )
 
