@@ -45,6 +45,10 @@ def shown(catalog: Catalog, shelf: Shelf) -> list[dict[str, object]]:
     return [json.loads(bytes(entry.shown)) for entry in catalog.entries[shelf]]
 
 
+def publics(catalog: Catalog, shelf: Shelf = "tools") -> list[str]:
+    return [entry.public for entry in catalog.entries[shelf]]
+
+
 server_names = st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True)
 alike_servers = st.text("ab_.-", min_size=1, max_size=4)
 alike_names = st.text("ab_-/. 中", max_size=5)

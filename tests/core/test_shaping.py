@@ -131,6 +131,11 @@ def test_a_resource_is_there_by_the_very_uri_that_is_allowed_where_that_can_be_t
     assert not Shaping((exactly,)).keeps(target._replace(name=uri + "x"))
 
 
+def test_what_is_switched_off_is_so_by_every_spelling_of_its_host() -> None:
+    off = choice(changes={Target("git", "resources", "memo://Insights"): Change(enabled=False)})
+    assert not Shaping((off,)).keeps(Target("git", "resources", "MEMO://insights"))
+
+
 def test_a_resource_of_which_nobody_can_tell_what_it_is_counts_as_denied_where_some_are() -> None:
     target = Target("git", "resources", "file:///a b")
     assert not Shaping((choice(deny="git/resources/file:///secret/*"),)).keeps(target)
