@@ -22,6 +22,8 @@ PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
+_TAG = re.compile(r"[A-Za-z0-9._-]+")
+_PUBLIC_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
 
 
@@ -73,6 +75,19 @@ def pattern(value: str) -> str:
     return value
 
 
+def tag(value: str) -> str:
+    if not _TAG.fullmatch(value):
+        raise ValueError("must be one word of A-Z a-z 0-9 . _ and -")
+    return value
+
+
+def public_name(value: str) -> str:
+    """One that the APIs of models take."""
+    if not _PUBLIC_NAME.fullmatch(value):
+        raise ValueError("must be 1 to 64 of A-Z a-z 0-9 _ and -, for models know tools by such names only")
+    return value
+
+
 def absolute_path(value: str) -> str:
     if not value.startswith("/") or value.endswith("/") or "\0" in value:
         raise ValueError("must be an absolute path of a file as in /var/log/viaduct/audit.jsonl")
@@ -119,6 +134,9 @@ AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(allowed_host)], ...
 AllowedOrigins = Annotated[tuple[Annotated[str, AfterValidator(allowed_origin)], ...], Field(strict=False)]
 Words = Annotated[tuple[Text, ...], Field(strict=False)]
 Scopes = Annotated[tuple[Annotated[str, AfterValidator(scope)], ...], Field(strict=False)]
+Tags = Annotated[tuple[Annotated[str, AfterValidator(tag)], ...], Field(strict=False)]
+Filled = Annotated[Text, Field(min_length=1)]
+PublicName = Annotated[str, AfterValidator(public_name)]
 Patterns = Annotated[tuple[Annotated[Text, AfterValidator(pattern)], ...], Field(strict=False)]
 
 

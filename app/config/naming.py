@@ -74,12 +74,12 @@ def derived(command: Sequence[str]) -> str:
     return _fitting(_essence(spoken[-1], is_module) if spoken else FALLBACK)
 
 
-def check(names: Iterable[str], where: str) -> None:
+def check(names: Iterable[str], where: str, kind: str = "server") -> None:
     seen: dict[str, str] = {}
     for name in names:
         if not _ALLOWED.fullmatch(name) or name in (".", ".."):
             raise ConfigError(
-                f"{where}: {name!r} cannot be part of a URL; name a server with 1 to 64 of A-Z a-z 0-9 . _ and -"
+                f"{where}: {name!r} cannot be part of a URL; name a {kind} with 1 to 64 of A-Z a-z 0-9 . _ and -"
             )
         if name.lower() in seen:
             raise ConfigError(f"{where}: {seen[name.lower()]!r} and {name!r} differ only in case; rename one")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.config import env_file, expansion, naming, references
+from app.config import choosing, env_file, expansion, naming, references
 from app.config.errors import ConfigError
 from app.config.notes import Note
 from app.config.reading import Tree
@@ -45,6 +45,11 @@ def read(entries: object, where: str, folder: Path, environ: Mapping[str, str]) 
     return servers, [*notes, *warnings(servers)]
 
 
+def names(entries: object) -> tuple[str, ...]:
+    """Of the disabled ones, too."""
+    return tuple(entries) if isinstance(entries, dict) else ()
+
+
 def built(entry: Tree, where: str) -> Server:
     """A server of plain values, checked."""
     try:
@@ -52,6 +57,7 @@ def built(entry: Tree, where: str) -> Server:
     except ValidationError as error:
         raise sentence(error, Server, where, {}, (*IGNORED, *_MEANT_FOR_US)) from None
     _check_env(server.env, f"{where}.env")
+    choosing.check_changes(server.tools, f"{where}.tools.change")
     return _with_consistent_deadlines(server, where)
 
 
@@ -65,11 +71,12 @@ def _server(entry: Tree, where: str, folder: Path, environ: Mapping[str, str]) -
     _expand_home(expanded, environ)
     if isinstance(cwd := expanded.get("cwd"), str):
         expanded["cwd"] = str(folder / cwd)
-    from_file = env_file.read(expanded.pop("envFile", None), folder, f"{where}.envFile")
+    named = expanded.pop("envFile", None)
+    from_file = env_file.read(named, folder, f"{where}.envFile")
     server = built(expanded, where)
     _check_templates(server, templates, where)
     env = {name: value for name, value in {**from_file, **server.env}.items() if name not in templates}
-    return server.with_env(env, templates)
+    return server.with_env(env, templates, folder / named if isinstance(named, str) else None)
 
 
 def _check_templates(server: Server, templates: Mapping[str, Template], where: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
@@ -21,6 +22,7 @@ from app.config.fields import (
     PublicUrl,
     Scopes,
     Seconds,
+    Tags,
     Text,
     Words,
     absolute_path,
@@ -31,6 +33,7 @@ from app.config.fields import (
     token_hash,
     url,
 )
+from app.config.joining import Catalog, Group, Tools
 from app.gateway.credentials import Template
 
 SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSW|KEY|CREDENTIAL|AUTH|PAT\b", re.IGNORECASE)
@@ -77,12 +80,16 @@ class Server(Block):
     cache_scope: Literal["private", "public"] = "private"
     """What stateless clients are told of results that a server of the handshake says nothing about."""
     limits: ServerLimits = ServerLimits()
+    tags: Tags = ()
+    tools: Tools = Tools()
+    """What is shown of it; patterns and names are its own."""
 
     audit_arguments: bool = False
     audit_mask: Words = ("password", "passphrase", "secret", "token", "authorization", "apikey", "api_key")
     """Names of arguments, and of members in them, that are not shown even then."""
 
     _templates: Mapping[str, Template] = PrivateAttr(default_factory=dict)
+    _env_file: Path | None = PrivateAttr(default=None)
 
     @property
     def templates(self) -> Mapping[str, Template]:
@@ -96,9 +103,17 @@ class Server(Block):
             value for name, value in self.env.items() if SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH
         )
 
-    def with_env(self, env: Mapping[str, str], templates: Mapping[str, Template]) -> "Server":
+    @property
+    def env_file(self) -> Path | None:
+        """Where some of `env` is from."""
+        return self._env_file
+
+    def with_env(
+        self, env: Mapping[str, str], templates: Mapping[str, Template], env_file: Path | None = None
+    ) -> "Server":
         other = self.model_copy(update={"env": dict(env)})
         other._templates = templates
+        other._env_file = env_file
         return other
 
     @property
@@ -343,9 +358,17 @@ class Viaduct(Block):
     """Where sessions are kept, so that they outlive the gateway,"""
     store_timeout: Seconds = 5
     """and how long its disk is waited for."""
+    watch_interval: Seconds | None = 0.5
+    """How often the config file is looked at; None is never, and then only SIGHUP has it read again."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False
     outbound: Outbound = Outbound()
+    naming: Literal["prefix", "onConflict", "none"] = "prefix"
+    """What tools and prompts are called where several servers are one."""
+    mode: Literal["list", "search"] = "list"
+    """What clients of `/mcp` see, unless their URL says otherwise: every tool, or what finds and calls them."""
+    groups: dict[str, Group] = Field(default={})
+    catalog: Catalog = Catalog()
     metrics: Literal["token", "open", "off"] = "token"
     """Who may read them: they name servers, and tell how much these are used."""

@@ -56,6 +56,15 @@ def unknown_key(path: str, known: typing.Iterable[str]) -> str:
     return f"{path} is not a setting; {parent or 'the file'} may hold {', '.join(names)}"
 
 
+def unknown_server(where: str, name: str, known: typing.Iterable[str]) -> str:
+    names = sorted(known)
+    near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
+    if near:
+        meant = next(known for known in names if known.lower() == near[0])
+        return f"{where}: there is no server {name!r}; did you mean {meant!r}?"
+    return f"{where}: there is no server {name!r}; there are {', '.join(names)}"
+
+
 def _named(path: str, sources: Mapping[str, str]) -> str:
     return next((source for prefix, source in sources.items() if f"{path}.".startswith(f"{prefix}.")), path)
 
@@ -73,11 +82,15 @@ def _complaint(error: ErrorDetails) -> str:
 
 
 def _known_keys(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[str]:
-    """The keys of the block that a path leads to, through nested models and lists of them."""
+    """The keys of the block that a path leads to, through nested models, and lists and mappings of them."""
+    is_key = False
     for step in steps:
-        if isinstance(step, str):
+        if isinstance(step, str) and not is_key:
             field = next(field for field in model.model_fields.values() if field.alias == step)
             model = _model_in(field.annotation) or model
+            is_key = typing.get_origin(field.annotation) is dict
+        else:
+            is_key = False
     return [field.alias or name for name, field in model.model_fields.items()]
 
 

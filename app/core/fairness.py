@@ -78,7 +78,7 @@ class Fairness:
     """A ticket is anybody's who asks; no two are alike."""
 
     def __init__(self, shares: Shares) -> None:
-        self._shares = shares
+        self.shares = shares
         self._had: dict[Ticket, Wish] = {}
         self._waiting: dict[Ticket, _Waiting] = {}
         self._parties: dict[Party, _Queue] = {}
@@ -95,7 +95,7 @@ class Fairness:
     @property
     def is_full(self) -> bool:
         """Whether whoever asked now would have to wait."""
-        return len(self._had) >= self._shares.count
+        return len(self._had) >= self.shares.count
 
     def ask(self, ticket: Ticket, wish: Wish) -> list[Ticket]:
         """Whose turn it is now."""
@@ -143,7 +143,7 @@ class Fairness:
 
     def _may_have(self, wish: Wish) -> bool:
         party, pair = self._queues(wish)
-        shares = self._shares
+        shares = self.shares
         has_part = party.had < shares.party and pair.had < shares.pair
         return has_part and self._of_servers.get(wish.server, 0) < shares.server
 

@@ -95,6 +95,10 @@ class Leases:
         self._numbers: Iterator[ChildNumber] = count(1)
         self._uses = count(1)
 
+    def resize(self, children_max: int, idle_seconds: float) -> None:
+        """From now on these hold; of children that are there, none is stopped for it before it is idle."""
+        self._children_max, self._idle_seconds = children_max, idle_seconds
+
     @property
     def is_empty(self) -> bool:
         """Nobody has a child or waits for one, and no child is warm."""

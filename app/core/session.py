@@ -42,9 +42,9 @@ class Session:
         """No later than this, `tick` has something to do."""
         self.outlets = Outlets(bounds.waiting)
         self.anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
-        self._deadlines = deadlines
+        self.deadlines = deadlines
         self._mint = mint
-        self._bounds = bounds
+        self.bounds = bounds
         self._server = server
         self._capabilities: frozenset[str] = frozenset()
         self._calls: dict[int, Call] = {}
@@ -71,7 +71,7 @@ class Session:
             InvalidRequest: not in this phase; nothing has happened.
             Overloaded: too many calls are in flight.
         """
-        if len(self._calls) >= self._bounds.calls:
+        if len(self._calls) >= self.bounds.calls:
             raise too_many()
         if self.phase is not Phase.OPEN or request.method in PHASED:
             self._step(request, now)
@@ -82,7 +82,7 @@ class Session:
         requests = [message for message in batch if isinstance(message, Request)]
         if any(request.method in PHASED for request in requests):
             raise InvalidRequest("initialize and shutdown must not be part of a batch")
-        if len(self._calls) + len(requests) > self._bounds.calls:
+        if len(self._calls) + len(requests) > self.bounds.calls:
             raise too_many()
         if requests and self.phase is not Phase.OPEN:
             self._step(requests[0], now)
@@ -110,7 +110,7 @@ class Session:
         for message in said:
             if isinstance(message, Request):
                 ask = self._asks[message.id]
-                ask.stream, ask.max_at = stream, now + self._deadlines.max_request
+                ask.stream, ask.max_at = stream, now + self.deadlines.max_request
         return [ToClient(stream, message) for message in said]
 
     def close(self, reason: str) -> list[Effect]:
@@ -194,7 +194,7 @@ class Session:
                 raise InvalidRequest("the server has not answered initialize yet; end the session without a shutdown")
             case (_, methods.SHUTDOWN):
                 self.phase = Phase.CLOSING
-                self._end_at(now + self._deadlines.request + self._deadlines.shutdown_grace)
+                self._end_at(now + self.deadlines.request + self.deadlines.shutdown_grace)
             case _:
                 pass
 
@@ -203,7 +203,7 @@ class Session:
         if (refused := judged.refusal(request, self._server)) is not None:
             return [ToClient(stream, refused), *self._settle(stream)]
         ident, sieve = next(self._mint), judged.sieve_of(request)
-        limits, is_greeting = self._deadlines, request.method == methods.INITIALIZE
+        limits, is_greeting = self.deadlines, request.method == methods.INITIALIZE
         ours, token = under_token(Request(ident, request.method, request.params), ident)
         begun = FOREVER if is_greeting else now  # The time of a handshake is that of the child's start.
         quiet_at = begun + limits.request
@@ -270,7 +270,7 @@ class Session:
 
     def _stepped(self, call: Call, reply: Reply, now: float) -> list[Effect]:
         if call.method == methods.SHUTDOWN:
-            self._end_at(now + self._deadlines.shutdown_grace)
+            self._end_at(now + self.deadlines.shutdown_grace)
             if isinstance(reply, Failure) and methods.error_code(reply.error) == UnknownMethod.code:
                 reply = result(call.id, {})
             return self._answer(call, reply)
@@ -305,7 +305,7 @@ class Session:
         call = self._calls.get(token) if isinstance(token, int) else None
         if call is None or call.token is None:
             return []
-        call.quiet_at = now + self._deadlines.request
+        call.quiet_at = now + self.deadlines.request
         if not self.outlets.can_stream(call.stream):
             return []
         return [ToClient(call.stream, methods.with_field(notification, "progressToken", call.token))]
@@ -334,10 +334,10 @@ class Session:
             return [ToUpstream(result(question.id, {}))]
         if stream is None and self._calls:
             return [ToUpstream(unanswered(Ask(question.id, None, now)))]
-        if len(self._asks) >= self._bounds.questions:
+        if len(self._asks) >= self.bounds.questions:
             return [ToUpstream(failure(question.id, too_many_questions()))]
         self.asked_count += 1
-        max_at = now + (self._deadlines.unheard if stream is None else self._deadlines.max_request)
+        max_at = now + (self.deadlines.unheard if stream is None else self.deadlines.max_request)
         self._asks[self.asked_count] = Ask(question.id, stream, max_at)
         self.due = min(self.due, max_at)
         asked = Request(self.asked_count, question.method, question.params)
@@ -370,7 +370,7 @@ class Session:
         del self._asks[ident]
         if ask.stream is None:
             self.outlets.release(ident)
-        fresh = now + self._deadlines.request
+        fresh = now + self.deadlines.request
         for call in self._calls.values():
             call.quiet_at = max(call.quiet_at, fresh)
         self.due = min(self.due, fresh)

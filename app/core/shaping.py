@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.core.targets import Kind, Pattern, Target, spellings
 
@@ -37,15 +38,25 @@ class Choice(Struct, frozen=True):
 
 class Shaping(Struct, frozen=True, dict=True):
     """`choices` are those of the servers and then of the group: what one takes away no other gives back, and of several
-    changes the last that says something counts. `wanted` are tags, any of which is enough; with none, all is wanted."""
+    changes the last that says something counts."""
 
     choices: tuple[Choice, ...] = ()
     tags: Mapping[str, frozenset[str]] = {}
     """Of servers."""
-    wanted: frozenset[str] = frozenset()
+    wanted: tuple[frozenset[str], ...] = ()
+    """Sets of tags, of each of which one is enough; with none, all is wanted."""
 
     def keeps(self, target: Target) -> bool:
         return self._wants(target) and self._is_enabled(target) and self._lets_through(target)
+
+    def known_tags(self) -> frozenset[str]:
+        """All that something is tagged with."""
+        changed = (change.tags for choice in self.choices for change in choice.changes.values())
+        return _UNTAGGED.union(*self.tags.values(), *changed)
+
+    def among(self, tags: frozenset[str]) -> "Shaping":
+        """The same, of which only that is wanted which has one of these tags, too."""
+        return replace(self, wanted=tuple(dict.fromkeys((*self.wanted, tags))))
 
     def change(self, target: Target) -> Change:
         return self._changes.get(target, UNCHANGED)
@@ -53,7 +64,8 @@ class Shaping(Struct, frozen=True, dict=True):
     def _wants(self, target: Target) -> bool:
         if not self.wanted:
             return True
-        return not self.wanted.isdisjoint(self.tags.get(target.server, _UNTAGGED) | self.change(target).tags)
+        tags = self.tags.get(target.server, _UNTAGGED) | self.change(target).tags
+        return not any(wanted.isdisjoint(tags) for wanted in self.wanted)
 
     def _is_enabled(self, target: Target) -> bool:
         if target.kind != "resources":

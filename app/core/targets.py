@@ -53,7 +53,7 @@ class Glob:
 class Pattern:
     """`kind` is None where it means everything of a server."""
 
-    __slots__ = ("kind", "name", "server")
+    __slots__ = ("kind", "name", "server", "text")
 
     def __init__(self, text: str) -> None:
         """
@@ -63,10 +63,20 @@ class Pattern:
         server, slash, name = text.partition("/")
         if not server or (slash and not name):
             raise ValueError("must be like time, git/git_status, git/prompts/*, fs/resources/* or *")
+        self.text = text
         self.kind: Kind | None = None
         if name not in ("", "*"):
             self.kind, name = _of_kind(name)
         self.server, self.name = Glob(server), Glob(name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pattern) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.text!r})"
 
     def is_of(self, server: str) -> bool:
         return self.server.matches(server)

@@ -5,7 +5,7 @@ token for every path that is not listed as open.
 """
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -19,9 +19,10 @@ from app.edge.heads import Head, refuse_secrets_in_query, sent
 from app.edge.incoming import EdgeSettings, Incoming, Repeat, too_large
 from app.edge.oauth import Resource, ResourceServer
 from app.edge.refusals import Refusal, insufficient_scope, not_allowed, reason_of, refused
+from app.edge.views import Views
 from app.gateway.credentials import headers_in
 from app.gateway.gateway import Gateway
-from app.gateway.settings import UpstreamSettings
+from app.gateway.settings import WHOLE_NAME, UpstreamSettings
 from app.protocol.faults import GatewayFault, GatewayLimit, UpstreamFault
 from app.telemetry.tally import count
 
@@ -49,6 +50,8 @@ class Place:
     document: bytes | None = None
     headers: frozenset[str] = frozenset()
     """Those that the server's children are given."""
+    views: Views | None = None
+    """Of servers that are one."""
 
 
 class Numbers(Protocol):
@@ -80,11 +83,60 @@ class Viaduct:
     ) -> None:
         self.gateway = gateway
         self.tally = settings.streams.tally
+        self.authentication = authentication
+        self._bearer = Bearer(authentication)
+        self._generation = 0
+        """How often the application became another one: what was judged before is judged again."""
+        self._set(settings, guards, prefix, numbers, oauth)
+        gateway.on_left = self._drop_left
+
+    def _set(
+        self,
+        settings: EdgeSettings,
+        guards: Guards,
+        prefix: str,
+        numbers: Numbers | None,
+        server: ResourceServer | None,
+    ) -> None:
         self._numbers = numbers
         self._settings = settings
         self._guards = guards
-        self._bearer = Bearer(authentication)
-        self._places = _places(tuple(gateway.upstreams.values()), prefix, has_numbers=numbers is not None, server=oauth)
+        upstreams, left = tuple(self.gateway.upstreams.values()), self.gateway.left
+        self._places = _places(
+            upstreams,
+            prefix,
+            has_numbers=numbers is not None,
+            server=server,
+            joints=self.gateway.joints,
+            left=left,
+        )
+
+    def adopt(
+        self,
+        settings: EdgeSettings,
+        guards: Guards,
+        authentication: Authentication | None,
+        prefix: str = "",
+        numbers: Numbers | None = None,
+        oauth: ResourceServer | None = None,
+    ) -> None:
+        """Be another application, around the same gateway, from the next request on."""
+        if self._numbers is not None:
+            self._numbers.stop()
+        self._generation += 1
+        self._set(settings, guards, prefix, numbers, oauth)
+        self.authentication = authentication
+        self._bearer.succeed(authentication)
+        if numbers is not None:
+            numbers.start()
+
+    def _drop_left(self) -> None:
+        """The paths of servers that are used no more."""
+        left, now = self.gateway.left, self.gateway.upstreams
+        kept = {*now, *(upstream.name for upstream in (*left, *self.gateway.joints))}
+        self._places = {
+            path: place for path, place in self._places.items() if place.upstream is None or place.upstream.name in kept
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever is refused was refused before a response began; a bug is the server's to answer, and ours to log."""
@@ -93,6 +145,7 @@ class Viaduct:
             return
         cors: Headers = []
         principal: Principal | None = None
+        generation = self._generation
         try:
             head = Head(scope)
             self._guards.check_host(head.get(b"host"))
@@ -109,13 +162,15 @@ class Viaduct:
                 refuse_secrets_in_query(scope)
             principal = await self._bearer.ask(head, place.resource)
             self._check_entry(principal, place.upstream)
+            views, query = place.views, scope["query_string"]
+            upstream = place.upstream if views is None or not query else views.of(query)
             said = sent(scope, head, place.headers) if place.headers else {}
             incoming = Incoming(
-                scope, head, receive, send, self.gateway, self._settings, place.upstream, principal, cors, said
+                scope, head, receive, send, self.gateway, self._settings, upstream, principal, cors, said
             )
             repeat = await place.serve(incoming)
             remember = remembers(scope)
-            if repeat is not None and remember is not None:
+            if repeat is not None and remember is not None and generation == self._generation:
                 remember(self._again(incoming, repeat))
         except (GatewayFault, Refusal) as wrong:
             status, headers, body = self._refused(wrong, _path(scope), scope["method"], principal)
@@ -124,7 +179,7 @@ class Viaduct:
     def _again(self, former: Incoming, repeat: Repeat) -> Again:
         """As `__call__`, for a request with the head of `former`: only its token may have ended since."""
         head, path, cors, upstream = former.head, _path(former.scope), former.cors, former.upstream
-        resource = self._places[path].resource
+        resource, generation = self._places[path].resource, self._generation
         scope = {name: former.scope[name] for name in _KEPT if name in former.scope}
 
         def again(text: bytes, way: Way) -> None:
@@ -132,6 +187,9 @@ class Viaduct:
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
+                if generation != self._generation:
+                    way.serve(partial(self._anew, scope, text))
+                    return
                 principal = self._bearer.find(head, resource)
                 if principal is None:
                     way.serve(partial(self._anew, scope, text))
@@ -174,7 +232,7 @@ class Viaduct:
 
     def _check_entry(self, principal: Principal, upstream: UpstreamSettings) -> None:
         """A server that one may use nothing of is like one that does not exist."""
-        decision = self.gateway.access.enter(principal, upstream.name)
+        decision = self.gateway.access.enter(principal, upstream.servers)
         if not decision.is_allowed:
             raise insufficient_scope(decision.scopes) if decision.scopes else _no_such()
 
@@ -232,7 +290,8 @@ def _unknown() -> Place:
 
 
 def _no_such() -> Refusal:
-    return Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
+    sentence = "nothing is here; MCP is served at /mcp, /groups/<name>/mcp and /servers/<name>/mcp"
+    return Refusal(404, "unknown_path", sentence)
 
 
 def _places(
@@ -241,15 +300,18 @@ def _places(
     *,
     has_numbers: bool = True,
     server: ResourceServer | None = None,
+    joints: tuple[UpstreamSettings, ...] = (),
+    left: Iterable[UpstreamSettings] = (),
 ) -> dict[str, Place]:
-    """Every path, in both spellings; with a public prefix too, for proxies that leave it in."""
+    """Every path, in both spellings; with a public prefix too, for proxies that leave it in. Who still uses a server
+    that was `left` reaches it where it was."""
     places = {"/healthz": Place(b"GET, HEAD"), "/readyz": Place(b"GET, HEAD", asks_ready=True)}
     if has_numbers:
         places["/metrics"] = Place(b"GET, HEAD", asks_numbers=True, resource=_resource(server, ""))
-    for upstream in upstreams:
-        places |= _places_of(f"/servers/{upstream.name}", upstream, server)
-    if len(upstreams) == 1:
-        places |= _places_of("", upstreams[0], server)
+    headers = {upstream.name: headers_in(upstream.templates) for upstream in (*left, *upstreams)}
+    served = {f"/servers/{upstream.name}": upstream for upstream in left} | _served(upstreams, joints)
+    for base, upstream in served.items():
+        places |= _places_of(base, upstream, server, headers)
     if server is not None:
         places |= _documents(places, server, prefix)
     places |= {f"{path}/": place for path, place in places.items()}
@@ -258,14 +320,37 @@ def _places(
     return places
 
 
-def _places_of(base: str, upstream: UpstreamSettings, server: ResourceServer | None) -> dict[str, Place]:
+def _served(
+    upstreams: tuple[UpstreamSettings, ...], joints: tuple[UpstreamSettings, ...]
+) -> dict[str, UpstreamSettings]:
+    """What is where, by what the paths of its endpoints begin with. A single server is also at the shortest ones."""
+    served = {f"/servers/{upstream.name}": upstream for upstream in upstreams}
+    served |= {joint.name: joint for joint in joints if joint.name != WHOLE_NAME}
+    if len(upstreams) == 1:
+        served[""] = served[f"/servers/{upstreams[0].name}"]
+    return served | {"": joint for joint in joints if joint.name == WHOLE_NAME}  # noqa: B035 - there is one at most
+
+
+def _places_of(
+    base: str,
+    upstream: UpstreamSettings,
+    server: ResourceServer | None,
+    headers_by_server: Mapping[str, frozenset[str]],
+) -> dict[str, Place]:
     """To OAuth, where the messages of a stream are sent is a part of that."""
-    headers = headers_in(upstream.templates)
+    joint = upstream.joint
+    names = (upstream.name,) if joint is None else joint.servers
+    place = partial(
+        Place,
+        upstream=upstream,
+        headers=frozenset[str]().union(*(headers_by_server[name] for name in names)),
+        views=None if joint is None else Views(upstream, joint),
+    )
     mcp, stream = (_resource(server, f"{base}/{end}") for end in ("mcp", "sse"))
     return {
-        f"{base}/mcp": Place(streamable.METHODS, upstream, streamable.serve, resource=mcp, headers=headers),
-        f"{base}/sse": Place(sse.STREAM_METHODS, upstream, sse.serve_stream, resource=stream, headers=headers),
-        f"{base}/messages": Place(sse.MESSAGE_METHODS, upstream, sse.serve_message, resource=stream, headers=headers),
+        f"{base}/mcp": place(streamable.METHODS, serve=streamable.serve, resource=mcp),
+        f"{base}/sse": place(sse.STREAM_METHODS, serve=sse.serve_stream, resource=stream),
+        f"{base}/messages": place(sse.MESSAGE_METHODS, serve=sse.serve_message, resource=stream),
     }
 
 

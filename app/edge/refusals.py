@@ -50,6 +50,7 @@ _OF_REASONS = {
         429,
     ),
     "audit_failed": 503,
+    "unknown_server": 404,
 }
 """What somebody has too many of alone is 429. Where it is all together, it is 503."""
 

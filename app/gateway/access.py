@@ -10,10 +10,14 @@ from typing import Literal
 from msgspec import Raw, Struct
 
 from app.auth.budget import Budget
-from app.auth.policy import ALLOWED, NO_LIMITS, UNKNOWN, Decision, Hints, Limits, Policy, Rights
+from app.auth.policy import ALLOWED, DENIED, NO_LIMITS, UNKNOWN, Decision, Hints, Limits, Policy, Rights
 from app.auth.principal import Principal
-from app.core.targets import Kind, Target
+from app.core.catalog import KIND, Entry
+from app.core.inventory import Shelf
+from app.core.joint_names import JointNames
 from app.core.judged import Docket, Judged, Sieve
+from app.core.routing import unknown
+from app.core.targets import Kind, Target
 from app.gateway.witness import Speaker, Witness, about
 from app.protocol import aims, methods
 from app.protocol.aims import Aim, Listed
@@ -23,7 +27,6 @@ from app.protocol.jsonrpc import Message, Notification, Reply, Request
 _BUDGETS_MAX = 10_000
 _BOOKS_MAX = 1000
 _NAMES_MAX = 10_000
-_NOUNS = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
 class Access:
@@ -38,9 +41,15 @@ class Access:
         self._budgets: dict[str, Budget] = {}
         self._books: OrderedDict[tuple[str, str], dict[str, Hints]] = OrderedDict()
 
-    def enter(self, principal: Principal, server: str) -> Decision:
-        """Whether there is anything for it at a server."""
-        return ALLOWED if self.policy is None else self.policy.rights(principal).enter(server)
+    def enter(self, principal: Principal, servers: Sequence[str]) -> Decision:
+        """Whether there is anything for it at one of these servers; if not, what would help is told of the first."""
+        if self.policy is None:
+            return ALLOWED
+        rights = self.policy.rights(principal)
+        decisions = [rights.enter(server) for server in servers]
+        if any(decision.is_allowed for decision in decisions):
+            return ALLOWED
+        return next((decision for decision in decisions if decision.scopes), DENIED)
 
     def permit(self, principal: Principal, server: str) -> "Permit | None":
         if self.policy is None:
@@ -103,6 +112,8 @@ class Verdict(Struct):
     sieve: Sieve | None = None
     docket: Docket | None = None
     aims: tuple[Aim, ...] = ()
+    server: str = ""
+    """Whose it is, where it was sent to several at once."""
 
 
 class _Slot:
@@ -118,7 +129,8 @@ class _Slot:
 
 
 class Permit:
-    """What one principal may do at one server; without `rights`, everything."""
+    """What one principal may do at one server; without `rights`, everything. Where several servers are one, `names` say
+    at which of them something is."""
 
     __slots__ = ("_access", "_owner", "_rights", "_server")
 
@@ -128,39 +140,43 @@ class Permit:
         self._owner = owner
         self._server = server
 
-    def judge(self, request: Request, session: str) -> Judged:
+    def judge(self, request: Request, session: str, names: JointNames | None = None) -> Judged:
         """
         Raises:
             InsufficientScope, Overloaded, Denied: refused as a whole, and nothing has happened.
         """
-        return _judged(self.admit(request, session))
+        return _judged(self.admit(request, session, names))
 
-    def judge_any(self, message: Request | Sequence[Message], session: str) -> Request | Sequence[Message]:
+    def judge_any(
+        self, message: Request | Sequence[Message], session: str, names: JointNames | None = None
+    ) -> Request | Sequence[Message]:
         """
         Raises:
             InsufficientScope, Overloaded, Denied, InvalidRequest: as `judge_all`.
         """
-        return self.judge(message, session) if isinstance(message, Request) else self.judge_all(message, session)
+        if isinstance(message, Request):
+            return self.judge(message, session, names)
+        return self.judge_all(message, session, names)
 
-    def judge_all(self, messages: Sequence[Message], session: str) -> list[Message]:
+    def judge_all(self, messages: Sequence[Message], session: str, names: JointNames | None = None) -> list[Message]:
         """All of a batch, or none.
 
         Raises:
             InsufficientScope, Overloaded, Denied, InvalidRequest: as `judge` and `tell`.
         """
-        verdicts = [self._decided(message) for message in messages if isinstance(message, Request)]
+        verdicts = [self._decided(message, names) for message in messages if isinstance(message, Request)]
         for message in messages:
             self.tell(message)
         self._account(verdicts, session)
         judged = map(_judged, verdicts)
         return [next(judged) if isinstance(message, Request) else message for message in messages]
 
-    def admit(self, request: Request, session: str = "") -> Verdict:
+    def admit(self, request: Request, session: str = "", names: JointNames | None = None) -> Verdict:
         """
         Raises:
             InsufficientScope, Overloaded, Denied: as `judge`.
         """
-        verdict = self._decided(request)
+        verdict = self._decided(request, names)
         self._account([verdict], session)
         return verdict
 
@@ -172,48 +188,76 @@ class Permit:
         if isinstance(message, Notification) and aims.is_request(message.method):
             raise InvalidRequest("a request needs an id, and notifications begin with notifications/")
 
-    def hears(self, message: Message) -> bool:
+    def hears(self, message: Message, names: JointNames | None = None) -> bool:
         """Whether what the server says may be told: not of a resource that is not to be seen."""
         if self._rights is None or not isinstance(message, Notification) or message.method != methods.RESOURCE_UPDATED:
             return True
-        return self._rights.allows(Target(self._server, "resources", methods.resource_uri(message.params)))
+        target = self._target("resources", methods.resource_uri(message.params), names)
+        return target is not None and self._rights.allows(target)
+
+    def sees(self, shelf: Shelf, entry: Entry) -> bool:
+        """Whether it is there for this principal, in a list of several servers'."""
+        if self._rights is None:
+            return True
+        reads_hints = shelf == "tools" and self._access.reads_hints
+        hints = _hints(entry.shown) if reads_hints else UNKNOWN
+        return self._rights.allows(Target(entry.server, KIND[shelf], entry.own), hints)
 
     # Decisions.
 
-    def _decided(self, request: Request) -> Verdict:
+    def _decided(self, request: Request, names: JointNames | None) -> Verdict:
         rights = self._rights
         try:
+            request = request if names is None else names.unwrapped(request)
             aimed = aims.aimed(request)
         except BadParams as wrong:
             return Verdict(request, None if rights is None else wrong)
+        if names is not None and names.is_search(request):
+            return Verdict(request)
         if aimed is None:
             may_all = rights is None or rights.has_all(self._server)
             return Verdict(request, None if may_all else UnknownMethod(f"unknown method {request.method[:100]!r}"))
-        going_on, targets = aimed
+        going_on, aims_ = aimed
+        verdict = Verdict(going_on, aims=aims_, server=self._server)
+        targets = [self._target(kind, name, names) for kind, name in aims_]
+        if names is not None and len(targets) == 1 and targets[0] is not None:
+            verdict.server, verdict.aims = targets[0].server, ((targets[0].kind, targets[0].name),)
         if rights is None:
-            return Verdict(going_on, aims=targets)
-        for kind, name in targets:
-            fault = self._refused(rights, going_on, kind, name)
-            if fault is not None:
-                return Verdict(going_on, fault, aims=targets)
+            return verdict
+        for target, (kind, name) in zip(targets, aims_, strict=True):
+            verdict.fault = self._refused(rights, going_on, target, kind, name, names)
+            if verdict.fault is not None:
+                return verdict
         listed = aims.LISTS.get(request.method)
-        if listed is not None:
-            return Verdict(going_on, sieve=partial(self._sift, rights, listed))
-        return Verdict(going_on, sieve=aims.private if request.method == aims.READ else None, aims=targets)
+        if listed is not None and names is None:
+            verdict.sieve = partial(self._sift, rights, listed)
+        elif request.method == aims.READ:
+            verdict.sieve = aims.private
+        return verdict
 
-    def _refused(self, rights: Rights, request: Request, kind: Kind, name: str) -> GatewayFault | None:
-        hints = None
-        if kind == "tools" and self._access.reads_hints:
-            hints = self._access.book(self._owner, self._server).get(name)
-        decision = rights.decide(Target(self._server, kind, name), hints)
-        if decision.is_allowed:
+    def _target(self, kind: Kind, name: str, names: JointNames | None) -> Target | None:
+        return Target(self._server, kind, name) if names is None else names.target(kind, name)
+
+    def _refused(
+        self, rights: Rights, request: Request, target: Target | None, kind: Kind, name: str, names: JointNames | None
+    ) -> GatewayFault | None:
+        if target is not None:
+            decision = rights.decide(target, self._hints_of(target, name, names))
+            if decision.is_allowed:
+                return None
+            if decision.scopes:
+                fault = InsufficientScope("the token does not have the scopes that this needs", decision.scopes)
+                fault.about = about(request, [(kind, name)])
+                raise fault
+        return unknown(kind, name)
+
+    def _hints_of(self, target: Target, name: str, names: JointNames | None) -> Hints | None:
+        if target.kind != "tools" or not self._access.reads_hints:
             return None
-        if decision.scopes:
-            fault = InsufficientScope("the token does not have the scopes that this needs", decision.scopes)
-            fault.about = about(request, [(kind, name)])
-            raise fault
-        sentence = f"unknown {_NOUNS[kind]} {name[:100]!r}; what may be used here is in {kind}/list"
-        return BadParams(sentence, reason="unknown_target")
+        if names is None:
+            return self._access.book(self._owner, self._server).get(name)
+        shown = names.shown(name)
+        return None if shown is None else _hints(shown)
 
     # Accounts.
 
@@ -223,10 +267,10 @@ class Permit:
         witness = self._access.witness
         if witness is None:
             return
-        speaker = Speaker(self._owner, self._server, session)
         is_done = False
         try:
             for verdict in verdicts:
+                speaker = Speaker(self._owner, verdict.server or self._server, session)
                 if verdict.fault is None:
                     verdict.docket = witness.call(speaker, verdict.request, verdict.aims, verdict.docket)
                 else:

@@ -15,7 +15,7 @@ from app.upstreams.command import SecretFile
 
 if TYPE_CHECKING:
     from app.gateway.pool import Pool
-    from app.gateway.settings import UpstreamSettings
+    from app.gateway.settings import PoolSettings, UpstreamSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,13 @@ class BoundPools:
             if len(self._pools) > _IDLE_MAX:
                 self._forget_idle()
         return pool
+
+    def resize(self, settings: "PoolSettings") -> None:
+        """From now on these numbers hold."""
+        self._owned_max = settings.groups_max
+        for owned in self._pools.values():
+            for pool in owned.values():
+                pool.resize(settings)
 
     def close(self) -> None:
         for owned in self._pools.values():

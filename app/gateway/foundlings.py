@@ -70,9 +70,12 @@ class Foundlings:
             if not left:
                 del self._left[wish]
 
-    def close(self) -> None:
+    def close(self, server: str | None = None) -> None:
+        """All, or those at one server: their starts end."""
         for wish, left in list(self._left.items()):
-            for forsaken in left:
+            if server is not None and wish.upstream.partition(" ")[0] != server:
+                continue
+            for forsaken in list(left):
                 seat = forsaken.give_up()
                 if seat is not None:
                     seat.leave()

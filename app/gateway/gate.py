@@ -37,10 +37,19 @@ class Gate:
             raise Overloaded("too many sessions", reason="sessions.max", retry_after=5.0)
         if owned >= limits.per_principal_max:
             raise Overloaded("too many sessions of this principal", reason="sessions.maxPerPrincipal", retry_after=5.0)
-        self._supervisor().admit(upstream)
-        self._supervisor().admit_child(upstream, is_there=self._is_there(upstream))
+        if upstream.joint is None:
+            self.admit_member(upstream)
         if is_new:
             self._take(owner)
+
+    def admit_member(self, upstream: UpstreamSettings) -> None:
+        """A child for a session that is let in.
+
+        Raises:
+            Overloaded, Unavailable: and nothing has happened.
+        """
+        self._supervisor().admit(upstream)
+        self._supervisor().admit_child(upstream, is_there=self._is_there(upstream))
 
     def admit_exchange(self, upstream: UpstreamSettings) -> None:
         """A stateless request. Whether it needs a child of its own turns out later, but where all share one.
@@ -51,6 +60,14 @@ class Gate:
         self._supervisor().admit(upstream)
         if upstream.isolation == "shared" and not self._is_there(upstream):
             self._supervisor().admit_child(upstream)
+
+    def resize(self, settings: SessionSettings) -> None:
+        """From now on these numbers hold; who came too fast for former ones has another try."""
+        former, self._settings = self._settings, settings
+        if former.rate != settings.rate:
+            self._opened = Bucket(settings.rate, self._clock())
+        if former.rate_per_principal != settings.rate_per_principal:
+            self._opened_by = Buckets(settings.rate_per_principal)
 
     def _is_there(self, upstream: UpstreamSettings) -> bool:
         return upstream.isolation == "shared" and self._has_common(upstream.name)

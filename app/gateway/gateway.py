@@ -3,26 +3,29 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import count
 
-from app.core.eras import Eras
+from app.auth.policy import Policy
 from app.core.revival import Told
+from app.core.succession import Succession
 from app.core.supervision import ServerView
 from app.gateway.access import Access
 from app.gateway.census import taken
-from app.gateway.common import CommonChild
-from app.gateway.credentials import BoundPools
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.gate import Gate
-from app.gateway.lasting import LastingSeat, Place
+from app.gateway.joined_seat import JoinedSeat
+from app.gateway.joint_pool import JointPool
+from app.gateway.joints import Joints
+from app.gateway.judging import judge_anew
+from app.gateway.lasting import LastingSeat
+from app.gateway.leaving import Leaving
 from app.gateway.live import LiveSession, Transport
 from app.gateway.opening import Opening
-from app.gateway.pool import Pool
-from app.gateway.seats import OwnChild, Share
 from app.gateway.settings import GatewaySettings, UpstreamSettings
+from app.gateway.site import Site
+from app.gateway.sites import Sites
 from app.gateway.sleepers import Sleepers
 from app.gateway.stream import Unheard
 from app.gateway.supervisor import Supervisor
@@ -44,9 +47,15 @@ class Gateway:
     def __init__(self, settings: GatewaySettings, store: Store | None = None, access: Access | None = None) -> None:
         self.settings = settings
         self.access = access or Access()
-        self.upstreams = {upstream.name: upstream for upstream in settings.upstreams}
-        self._gate = Gate(settings.sessions, lambda: self.supervisor, lambda name: name in self._shared)
-        self.exchanges = Exchanges(self._pool_for, self._gate.admit_exchange)
+        self._sites = Sites(settings, lambda: self.supervisor)
+        self.on_servers_changed: list[Callable[[], None]] = []
+        """Told when other servers are configured, or one is configured otherwise."""
+        self.on_left: Callable[[], None] = _unheard
+        """Told when a server that is not configured any more is used no more."""
+        self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
+        self._joints = Joints(settings, self._sites, self._gate, lambda: self.supervisor)
+        self.exchanges = Exchanges(self._sites.pool_for, self._admit_exchange)
+        self.exchanges.joined = JointPool(self._joints, settings.pool, self.exchanges.begin_own, self.exchanges.lease)
         self.is_draining = False
         self._store = store
         self._opening = Opening(settings.sessions, store, self._ended)
@@ -57,13 +66,7 @@ class Gateway:
         """Of the sessions that an `initialize` opened, by their ids."""
         self._foundlings = Foundlings()
         self._implicit: dict[tuple[str, str], LiveSession] = {}
-        self._shared: dict[str, CommonChild] = {}
-        self._shared_before: set[str] = set()
-        self._mints = {upstream.name: count(1) for upstream in settings.upstreams}
-        """Of the children that are shared: a session outlives its child, and so do its ids."""
-        self._pools: dict[str, Pool] = {}
-        self._bound_pools = BoundPools(self._new_pool, settings.pool.groups_max)
-        self._eras = {upstream.name: Eras(upstream.era) for upstream in settings.upstreams}
+        self._leaving = Leaving(self._sites, self._sessions, self.exchanges, self._left)
         self._tasks = Tasks()
         self._watch: Supervisor | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -77,6 +80,7 @@ class Gateway:
             self._store.start()
             self._sleepers.trim(self.settings.sessions.count_max, self.settings.sessions.per_principal_max)
         self.supervisor.keep_warm(self.upstreams.values())
+        self._joints.start()
         self._tasks.spawn(sweep_forsaken_off_loop(), "sweep")
 
     async def stop(self) -> None:
@@ -88,12 +92,9 @@ class Gateway:
             live.leave()
         self._foundlings.close()
         self.exchanges.close()
-        for pool in self._pools.values():
-            pool.close()
-        self._bound_pools.close()
-        for shared in list(self._shared.values()):
-            shared.close()
-        self._shared.clear()
+        self._joints.close()
+        for site in self._sites:
+            site.close()
         self.supervisor.close()
         await self._tasks.finish()
         if self._store is not None:
@@ -103,28 +104,40 @@ class Gateway:
         """Take no new work, let what runs finish for so many seconds, then end every session with a last word."""
         self.is_draining = True
         log.info("draining", extra={"sessions": len(self._sessions)})
+        settled = asyncio.Event()
+        self.exchanges.on_end.add(settled.set)
         try:
             async with asyncio.timeout(seconds) as self._patience:
                 while self._is_busy:
-                    await self._quiet()
+                    for live in filter(_is_busy, self._sessions.values()):
+                        live.when_quiet.add(settled.set)
+                    await settled.wait()
+                    settled.clear()
         except TimeoutError:
             log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
         finally:
             self._patience = None
+            self.exchanges.on_end.discard(settled.set)
         await self.stop()
 
     @property
     def _is_busy(self) -> bool:
-        return self.exchanges.is_busy or any(live.is_busy for live in self._sessions.values())
+        return self.exchanges.is_busy or any(map(_is_busy, self._sessions.values()))
 
-    async def _quiet(self) -> None:
-        """Until a session, or all exchanges together, have no call in flight any more."""
-        settled = asyncio.Event()
-        self.exchanges.on_quiet = settled.set
-        for live in self._sessions.values():
-            if live.is_busy:
-                live.on_quiet = settled.set
-        await settled.wait()
+    @property
+    def upstreams(self) -> Mapping[str, UpstreamSettings]:
+        """The servers that are configured, by name."""
+        return self._sites.upstreams
+
+    @property
+    def joints(self) -> tuple[UpstreamSettings, ...]:
+        """Several of them as one."""
+        return tuple(self._joints.upstreams.values())
+
+    @property
+    def left(self) -> list[UpstreamSettings]:
+        """Those that are not configured any more, or otherwise, and are still used."""
+        return [site.upstream for site in self._sites.leaving]
 
     @property
     def is_ready(self) -> bool:
@@ -154,7 +167,37 @@ class Gateway:
 
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
-        return taken(self.upstreams.values(), self.views(), self._sessions.values(), self._sleepers, self.exchanges)
+        sessions, left = self._sessions.values(), self.supervisor.views(self.left)
+        return taken(self.upstreams.values(), self.views(), sessions, self._sleepers, self.exchanges, left)
+
+    def adopt(self, settings: GatewaySettings, seconds: float) -> Succession:
+        """From now on it is as these settings say, from within the loop; calls at servers that are no more, or are
+        others, have so many seconds. What holds for all servers together stays as it was."""
+        former, self.settings = self.settings, settings
+        self._gate.resize(settings.sessions)
+        self._opening.settings = settings.sessions
+        for live in self._sessions.values():
+            live.settings = settings.sessions
+        if former.pool != settings.pool:
+            self._sites.resize(settings.pool)
+        change, left = self._sites.succeed(settings)
+        fresh = [self.upstreams[name] for name in (*change.added, *change.changed)]
+        self.supervisor.succeed([site.upstream for site in left], fresh, len(self.upstreams))
+        for site in left:
+            self._foundlings.close(site.upstream.name)
+            self._tasks.spawn(self._leaving.see_off(site, seconds), f"leave {site.upstream.name}")
+        for told in [] if change.is_of_none else self.on_servers_changed:
+            told()
+        return change
+
+    def judge_anew(self, policy: Policy | None) -> None:
+        """Another policy holds, for what is open, too."""
+        judge_anew(policy, self.access, self._sessions.values(), self.exchanges)
+
+    def _left(self, site: Site) -> None:
+        self.supervisor.forget(site.upstream)
+        self._sites.forget(site)
+        self.on_left()
 
     # Sessions.
 
@@ -164,7 +207,7 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
-        self._admit(upstream, owner)
+        upstream = self._admit(upstream, owner)
         return self._seated(upstream, owner, transport, None)[0]
 
     def begin(self, upstream: UpstreamSettings, owner: str, initialize: Request) -> LiveSession:
@@ -173,24 +216,27 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: and nothing was started.
         """
+        upstream = self._entered(upstream)
         wish = Wish(owner, upstream.key, bytes(initialize.params or b""))
         seat = None if self.is_draining else self._foundlings.take(wish)
         if seat is None:
             self._admit(upstream, owner)
-        live, seat = self._seated(upstream, owner, "streamable", seat)
-        begun = self._begun[live.ident] = Begun(wish, live, seat)
-        live.on_forsaken = partial(begun.leave, self._foundlings)
+        live, place = self._seated(upstream, owner, "streamable", seat)
+        if isinstance(place, LastingSeat):
+            begun = self._begun[live.ident] = Begun(wish, live, place)
+            live.on_forsaken = partial(begun.leave, self._foundlings)
         return live
 
     def delete(self, live: LiveSession) -> None:
         """Its client does not want it any more; a start that is on its way may be what it wants next."""
-        begun = self._begun.get(live.ident)
-        if begun is None or not begun.seat.is_worth_keeping or self.is_draining:
+        begun, site = self._begun.get(live.ident), self._sites.now(live.upstream)
+        is_left = site is None or site.name != live.site or self.is_draining
+        if begun is None or site is None or is_left or not begun.seat.is_worth_keeping:
             live.close("deleted")
             return
         live.vacate("deleted")
         self._own(live.owner)
-        seconds = self.upstreams[live.upstream].deadlines.start + self.settings.sessions.confirm_seconds
+        seconds = site.upstream.deadlines.start + self.settings.sessions.confirm_seconds
         foundling = Foundling(begun.seat, seconds, partial(self._found, begun.wish))
         self._foundlings.leave(begun.wish, foundling)
 
@@ -202,7 +248,7 @@ class Gateway:
         seat: LastingSeat | None,
         *,
         is_implicit: bool = False,
-    ) -> tuple[LiveSession, LastingSeat]:
+    ) -> tuple[LiveSession, LastingSeat | JoinedSeat]:
         """In a seat that somebody left, or in a new one."""
         mint = self._mint(upstream) if seat is None else seat.mint
         lasts = transport == "streamable" and not is_implicit
@@ -210,25 +256,28 @@ class Gateway:
         live = self._opening.fresh(ident, upstream, owner, transport, mint, lasts=lasts)
         self._sessions[live.ident] = live
         self._own(owner)
-        if seat is None:
-            seat = self._seat(upstream, mint, live)
-        else:
+        if seat is not None:
+            live.seat = seat
             seat.move(live)
             seat.awaited(is_awaited=True)
-        live.seat = seat
         upstream.tally.sessions_opened += 1
         log.info("session opened", extra={"server": upstream.name})
-        return live, seat
+        return live, seat or self._seat(upstream, mint, live)
 
     def _mint(self, upstream: UpstreamSettings) -> Iterator[int]:
-        return self._mints[upstream.name] if upstream.isolation == "shared" else count(1)
+        return self._sites.mint if upstream.joint is not None else self._sites.of(upstream).mint()
 
     def _seat(
         self, upstream: UpstreamSettings, mint: Iterator[int], live: LiveSession, told: Told | None = None
-    ) -> LastingSeat:
-        return LastingSeat(
-            upstream, mint, self.supervisor, partial(self._take_place, upstream, mint, live.owner), live, told
-        )
+    ) -> LastingSeat | JoinedSeat:
+        seat: LastingSeat | JoinedSeat
+        if upstream.joint is not None:
+            seat = self._joints.seat(upstream, mint, live, told)
+        else:
+            take_place = partial(self._sites.of(upstream).take_place, upstream, mint, live.owner)
+            seat = LastingSeat(upstream, mint, self.supervisor, take_place, live, told)
+        live.seat = seat
+        return seat
 
     def is_asleep(self, ident: str, upstream: str, owner: str) -> bool:
         """Whether a gateway that is gone has left this session, and nobody has come back to it yet."""
@@ -244,17 +293,17 @@ class Gateway:
         Raises:
             ShuttingDown, Overloaded, Unavailable: it sleeps on.
         """
-        self._admit(upstream, owner, is_new=False)
+        upstream = self._admit(upstream, owner, is_new=False)
         self.access.session(owner, upstream.name, ident, "resumed")
         await self._sleepers.wake(ident, partial(self._take_up, ident, upstream, owner))
 
     def _take_up(self, ident: str, upstream: UpstreamSettings, owner: str, store: Store, saved: Saved) -> None:
-        self._admit(upstream, owner, is_new=False)
+        upstream = self._admit(upstream, owner, is_new=False)
         mint = self._mint(upstream)
         live = self._opening.again(ident, upstream, owner, mint, store, saved)
         self._sessions[ident] = live
         self._own(owner)
-        live.seat = self._seat(upstream, mint, live, saved.told)
+        self._seat(upstream, mint, live, saved.told)
         log.info("session taken up again", extra={"server": upstream.name})
 
     def find(self, ident: str, upstream: str, owner: str, transport: Transport = "streamable") -> LiveSession:
@@ -276,7 +325,7 @@ class Gateway:
         known = self._implicit.get((owner, upstream.key))
         if known is not None:
             return known
-        self._admit(upstream, owner)
+        upstream = self._admit(upstream, owner)
         live, _ = self._seated(upstream, owner, "streamable", None, is_implicit=True)
         live.is_confirmed = True
         self._implicit[owner, upstream.key] = live
@@ -286,7 +335,9 @@ class Gateway:
         live.tell(Notification(methods.INITIALIZED), None)
         return live
 
-    def _admit(self, upstream: UpstreamSettings, owner: str, *, is_new: bool = True) -> None:
+    def _admit(self, upstream: UpstreamSettings, owner: str, *, is_new: bool = True) -> UpstreamSettings:
+        """The server as it is now."""
+        upstream = self._entered(upstream)
         if self.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
         sessions, owned = len(self._sessions), self._owned.get(owner, 0)
@@ -297,53 +348,20 @@ class Gateway:
         self._gate.admit(upstream, owner, sessions, owned, is_new=is_new)
         if is_full and asleep:
             self._sleepers.forget_oldest_of(owner)
+        return upstream
+
+    def _entered(self, upstream: UpstreamSettings) -> UpstreamSettings:
+        return (self._sites if upstream.joint is None else self._joints).entered(upstream)
+
+    def _admit_exchange(self, upstream: UpstreamSettings) -> UpstreamSettings:
+        upstream = self._entered(upstream)
+        if upstream.joint is None:
+            self._gate.admit_exchange(upstream)
+        return upstream
 
     def _is_full(self, sessions: int, owned: int) -> bool:
         limits = self.settings.sessions
         return sessions >= limits.count_max or owned >= limits.per_principal_max
-
-    def _take_place(
-        self, upstream: UpstreamSettings, mint: Iterator[int], owner: str, seat: LastingSeat, *, again: bool
-    ) -> Place:
-        """At a fresh child; `again` where it is in place of one that died."""
-        version, eras = self.settings.version, self._eras[upstream.name]
-        if upstream.isolation == "shared":
-            return Share(self._shared_child(upstream, modern_client=False), upstream, version, eras, seat)
-        return OwnChild(upstream, mint, self.supervisor, version, eras, seat, owner=owner, again=again)
-
-    def _shared_child(self, upstream: UpstreamSettings, *, modern_client: bool) -> CommonChild:
-        shared = self._shared.get(upstream.name)
-        if shared is None:
-            shared = CommonChild(
-                upstream,
-                self.supervisor,
-                self.settings.version,
-                self._eras[upstream.name],
-                modern_client=modern_client,
-                on_lost=lambda: self._shared.pop(upstream.name, None),
-                mint=self._mints[upstream.name],
-                again=upstream.name in self._shared_before,
-                on_changed=self._pool_of(upstream.name).shared_changed,
-            )
-            self._pool_of(upstream.name).shared_schemas.forget()
-            self._shared[upstream.name] = shared
-            self._shared_before.add(upstream.name)
-        return shared
-
-    def _pool_for(self, upstream: UpstreamSettings, owner: str) -> Pool:
-        return self._bound_pools.of(upstream, owner) if upstream.bound else self._pool_of(upstream.name)
-
-    def _pool_of(self, name: str) -> Pool:
-        pool = self._pools.get(name)
-        if pool is None:
-            pool = self._pools[name] = self._new_pool(self.upstreams[name])
-        return pool
-
-    def _new_pool(self, upstream: UpstreamSettings) -> Pool:
-        settings, eras = self.settings, self._eras[upstream.name]
-        is_shared = upstream.isolation == "shared"
-        shared = (lambda: self._shared_child(upstream, modern_client=True)) if is_shared else None
-        return Pool(upstream, settings.pool, self.supervisor, settings.version, eras, shared)
 
     def _ended(self, live: LiveSession) -> None:
         if self._sessions.pop(live.ident, None) is None:
@@ -396,3 +414,11 @@ class Gateway:
             elif now - live.used_at > limits.idle_seconds:
                 live.close("idle")
         self._arm_sweep()
+
+
+def _is_busy(live: LiveSession) -> bool:
+    return live.is_busy
+
+
+def _unheard() -> None:
+    """Nobody cares."""

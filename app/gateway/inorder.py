@@ -13,25 +13,26 @@ class InOrder(Generic[T]):
     Otherwise a question's answer would overtake the question that was to be asked next.
     """
 
-    __slots__ = ("_do", "_is_busy", "_waiting")
+    __slots__ = ("_do", "_waiting", "is_busy")
 
     def __init__(self, do: Callable[[T], None]) -> None:
         self._do = do
         self._waiting: deque[T] = deque()
-        self._is_busy = False
+        self.is_busy = False
+        """Whether something is being done just now."""
 
     def perform(self, things: Iterable[T]) -> bool:
         """Do them; False where somebody further up the stack is at it, who will do these too."""
         waiting = self._waiting
         waiting.extend(things)
-        if self._is_busy:
+        if self.is_busy:
             return False
-        self._is_busy, do = True, self._do
+        self.is_busy, do = True, self._do
         try:
             while waiting:
                 do(waiting.popleft())
         finally:
-            self._is_busy = False
+            self.is_busy = False
         return True
 
     def end(self) -> None:

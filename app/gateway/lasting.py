@@ -71,12 +71,14 @@ class LastingSeat:
     With `told`, of a child that is gone, there is no other one before somebody wants it.
     """
 
+    names = None
+
     def __init__(
         self,
         upstream: UpstreamSettings,
         mint: Iterator[int],
         supervisor: Supervisor,
-        take_place: "TakePlace",
+        take_place: TakePlace,
         live: Holder,
         told: Told | None = None,
     ) -> None:
@@ -125,8 +127,8 @@ class LastingSeat:
             self._return()
 
     def submit(self, message: Message) -> None:
-        place = self._place
-        if self._revival.phase is Phase.LIVE and place is not None and not _is_telling(message):
+        place, is_live = self._place, self._revival.phase is Phase.LIVE and not self._in_order.is_busy
+        if is_live and place is not None and not _is_telling(message):
             place.submit(message)
         else:
             if self._revival.is_refusing and self._loop.time() >= self._again_at and isinstance(message, Request):
@@ -140,6 +142,28 @@ class LastingSeat:
     def doubt(self) -> None:
         if self._place is not None:
             self._place.doubt()
+
+    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: Unavailable) -> bool:
+        """From now on at that server; what is in flight ends with the fault. There is no child there before somebody
+        wants it. False where the session cannot outlive its child now."""
+        is_new = self._revival.phase is Phase.NEW
+        if not is_new and not self._revival.may_revive:
+            return False
+        self._disarm()
+        self._upstream, self._take_place = upstream, take_place
+        place, self._place = self._place, None
+        if place is not None:
+            if self._revival.phase is Phase.LIVE:
+                self._live.bereft(fault, place.withdraw)
+            place.leave()
+        policy = self._supervisor.settings.restarts
+        self._restarts, self._starts, self._ready_at = Restarts(policy), Restarts(policy), None
+        if is_new:
+            self._place = take_place(self, again=False)
+        else:
+            self._revival.lost()
+            self._is_asleep = True
+        return True
 
     def leave(self) -> None:
         self._is_asleep = False

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import count as numbers
 from typing import Literal, TypeAlias
 
+from app.auth.principal import Principal
 from app.core import judged
 from app.core.deadlines import FOREVER
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
@@ -20,18 +21,20 @@ from app.gateway.journal import Journal, Owed
 from app.gateway.left_over import left_over
 from app.gateway.patient import PatientTimer
 from app.gateway.seat import NOWHERE, Seat
-from app.gateway.settings import SessionSettings
+from app.gateway.settings import SessionSettings, UpstreamSettings
 from app.gateway.stream import Outlet, Stream, event_of
 from app.protocol import methods
 from app.protocol.faults import ClientFault, GatewayFault, Overloaded
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, encode, failure
 from app.protocol.revisions import Revision
 from app.stores.port import Saved
-from app.telemetry.tally import ServerTally, count
+from app.telemetry.tally import count
 
 log = logging.getLogger("viaduct.session")
 
 Transport: TypeAlias = Literal["streamable", "sse"]
+_FIRST: StreamId = 1
+"""The stream of what opened the session: over Streamable HTTP, of its `initialize`."""
 
 
 class LiveSession:
@@ -42,35 +45,34 @@ class LiveSession:
         ident: str,
         tag: str,
         owner: str,
-        upstream: str,
+        upstream: UpstreamSettings,
         core: Session,
         log: EventLog,
         settings: SessionSettings,
         *,
         transport: Transport = "streamable",
-        stream_after: float,
-        tally: ServerTally,
         on_end: Callable[["LiveSession"], None],
         first_stream: StreamId = 1,
     ) -> None:
         self.ident = ident
         self.tag = tag
         self.owner = owner
-        self.upstream = upstream
+        self.upstream, self.site, self.servers = upstream.name, upstream.site, upstream.servers
         self.transport: Transport = transport
         """By which it was opened, and by no other it is reached: elsewhere nobody would hear its answers."""
         self.seat: Seat
         self.is_confirmed = False
         self.on_forsaken: Callable[[], object] | None = None
         """Told when its client has gone before it heard the answer to its `initialize`."""
-        self.on_quiet: Callable[[], object] | None = None
-        """Told whenever no call is in flight any more."""
+        self.when_quiet: set[Callable[[], object]] = set()
+        """Told once, when no call is in flight any more."""
         self._core = core
-        self._settings = settings
-        self._stream_after = stream_after
-        self._tally = tally
-        self._clocked = Clocked(tally.legacy)
-        self.permit: Permit | None = None  # That of the newest request.
+        self.settings = settings
+        self._stream_after = upstream.deadlines.stream_after
+        self._tally = upstream.tally
+        self._clocked = Clocked(upstream.tally.legacy)
+        self.permit: Permit | None = None  # That of the newest request,
+        self.principal: Principal | None = None  # and whose it was.
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._log = log
@@ -78,8 +80,7 @@ class LiveSession:
         self._through: Callable[[Outlet], Outlet] | None = None
         self._streams: dict[StreamId, Stream] = {}
         self._listeners: dict[StreamId, Stream] = {}
-        self._names = numbers(first_stream)
-        self._sole: StreamId = 0
+        self._names, self._sole = numbers(first_stream), 0
         self._timer: PatientTimer | None = None
         self._timer_at = FOREVER
         self.used_at = self.opened_at = self._remembered_at = self._loop.time()
@@ -133,7 +134,7 @@ class LiveSession:
         """
         now = self.used_at = self._loop.time()
         if permit is not None:
-            self.permit, message = permit, permit.judge_any(message, self.ident)
+            self.permit, message = permit, permit.judge_any(message, self.ident, self.seat.names)
         ident, core = next(self._names), self._core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
         try:
@@ -167,7 +168,7 @@ class LiveSession:
         """A request whose answer, refusals too, goes to the session's one stream: clients give up on a failed POST."""
         now = self.used_at = self._loop.time()
         if permit is not None:
-            self.permit, message = permit, permit.judge(message, self.ident)
+            self.permit, message = permit, permit.judge(message, self.ident, self.seat.names)
         try:
             effects = self._core.ask(message, self._sole, now)
             self._clocked.begin_all(self._sole, [message])
@@ -236,6 +237,11 @@ class LiveSession:
                 log.info("client left before its session was open", extra={"server": self.upstream})
                 self.on_forsaken()
 
+    def go_by(self, upstream: UpstreamSettings) -> None:
+        """Its server is configured so now."""
+        self.site, self._stream_after = upstream.site, upstream.deadlines.stream_after
+        self._core.deadlines, self._core.bounds = upstream.deadlines, upstream.bounds
+
     def vacate(self, reason: str) -> None:
         """The session ends, and its seat, with what its server was told, goes on without it."""
         self.seat = NOWHERE
@@ -258,7 +264,7 @@ class LiveSession:
 
         A bug here costs the session, for whoever waited for what was said would wait for ever.
         """
-        if self.permit is not None and not self.permit.hears(message):
+        if self.permit is not None and not self.permit.hears(message, self.seat.names):
             return
         is_done = False
         try:
@@ -303,8 +309,8 @@ class LiveSession:
                     self._ended(effect.reason)
         if self._core.due < self._timer_at:
             self._arm()
-        if self.on_quiet is not None and not self._core.is_busy:
-            self.on_quiet()
+        while self.when_quiet and not self._core.is_busy:
+            self.when_quiet.pop()()
 
     def _ended(self, reason: str) -> None:
         log.info("session ended", extra={"server": self.upstream, "reason": reason})
@@ -379,8 +385,6 @@ class LiveSession:
     def _owed(self, stream: StreamId) -> tuple[RequestId, ...] | None:
         return None if stream in self._listeners else tuple(self._core.owed(stream))
 
-    # Streams.
-
     def _hear(self, stream: Stream) -> None:
         self._core.outlets.unlisten(stream.ident)
         self._perform(self._core.hear(stream.ident, self._loop.time()))
@@ -388,13 +392,9 @@ class LiveSession:
     def _check_room(self) -> None:
         """A stream that nobody reads any more makes room for a new one, the oldest first."""
         attached = [ident for ident, stream in self._streams.items() if stream.is_attached]
-        if len(attached) >= self._settings.streams_max:
+        if len(attached) >= self.settings.streams_max:
             raise Overloaded("too many streams open in this session", reason="streams.maxPerSession", retry_after=1.0)
         detached = [ident for ident, stream in self._listeners.items() if not stream.is_attached]
-        for ident in detached[: len(self._listeners) - self._settings.streams_max + 1]:
+        for ident in detached[: len(self._listeners) - self.settings.streams_max + 1]:
             del self._listeners[ident]
             self._streams.pop(ident, None)
-
-
-_FIRST: StreamId = 1
-"""The stream of what opened the session: over Streamable HTTP, of its `initialize`."""

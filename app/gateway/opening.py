@@ -27,7 +27,7 @@ class Opening:
     """`store` is None where no session outlives the gateway; `on_end` is told of each that is over."""
 
     def __init__(self, settings: SessionSettings, store: Store | None, on_end: Callable[[LiveSession], None]) -> None:
-        self._settings = settings
+        self.settings = settings
         self._store = store
         self._on_end = on_end
 
@@ -43,7 +43,7 @@ class Opening:
     ) -> LiveSession:
         """A new session; `lasts` where its client can come back to it."""
         tag = secrets.token_hex(4)
-        log = EventLog(self._settings.log_bytes, self._settings.log_count)
+        log = EventLog(self.settings.log_bytes, self.settings.log_count)
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         live = self._live(ident, tag, upstream, owner, core, log, transport=transport)
         if lasts and self._store is not None:
@@ -54,7 +54,7 @@ class Opening:
         self, ident: str, upstream: UpstreamSettings, owner: str, mint: Iterator[int], store: Store, saved: Saved
     ) -> LiveSession:
         """A session goes on: it hears once more what it and its server said of themselves, and is where it was."""
-        log = EventLog(self._settings.log_bytes, self._settings.log_count, saved.history, saved.number)
+        log = EventLog(self.settings.log_bytes, self.settings.log_count, saved.history, saved.number)
         core = Session(upstream.deadlines, mint, upstream.bounds, upstream.name)
         _greet(core, saved.told)
         core.asked_count = saved.times * _QUESTIONS_MAX
@@ -66,7 +66,7 @@ class Opening:
 
     def _keep(self, live: LiveSession, store: Store, *, is_kept: bool) -> None:
         opened = Opened(live.owner, live.upstream, live.tag, time.time())
-        limits = self._settings.queue_bytes, self._settings.commit_seconds
+        limits = self.settings.queue_bytes, self.settings.commit_seconds
         live.keep(partial(Journal, store, Key(live.ident), opened, *limits, is_kept=is_kept))
 
     def _live(
@@ -85,14 +85,12 @@ class Opening:
             ident,
             tag,
             owner,
-            upstream.name,
+            upstream,
             core,
             log,
-            self._settings,
+            self.settings,
             transport=transport,
             first_stream=first_stream,
-            stream_after=upstream.deadlines.stream_after,
-            tally=upstream.tally,
             on_end=self._on_end,
         )
 

@@ -28,7 +28,7 @@ class Schemas:
     """Of one server, as one kind of client sees it. Read when the first call needs it, and by one reader at a time."""
 
     def __init__(self, settings: Listing) -> None:
-        self._settings = settings
+        self.settings = settings
         self._known: dict[str, Mirrors] | None = None
         self._read_at = 0.0
         self._until = FOREVER
@@ -53,7 +53,7 @@ class Schemas:
         """Judge a call of a tool; a mismatch is told only after a look at what the server says now."""
         if self._known is not None and self._loop.time() < self._until:
             judged = self._judge(call, headers)
-            is_old = self._loop.time() - self._read_at > self._settings.fresh_seconds
+            is_old = self._loop.time() - self._read_at > self.settings.fresh_seconds
             if not (isinstance(judged, GatewayFault) and is_old):
                 then(judged)
                 return
@@ -80,7 +80,7 @@ class Schemas:
         if child.is_modern and (self._watch is None or self._watch.is_over):
             self._watch = _Watch(child, self._unwatched)
             self._watch.begin()
-        self._reader = _Reader(child, self._settings, self._have_read, self._unread)
+        self._reader = _Reader(child, self.settings, self._have_read, self._unread)
         self._reader.begin()
 
     def _unwatched(self) -> None:
@@ -90,7 +90,7 @@ class Schemas:
     def _have_read(self, known: dict[str, Mirrors], *, is_whole: bool) -> None:
         self._reader = None
         self._known, self._read_at = known, self._loop.time()
-        self._until = FOREVER if is_whole else self._read_at + self._settings.unread_seconds
+        self._until = FOREVER if is_whole else self._read_at + self.settings.unread_seconds
         waiting, self._waiting = self._waiting, []
         for _child, go_on in waiting:
             go_on()

@@ -2,11 +2,16 @@
 
 from typing import Protocol
 
+from app.core.joint_names import JointNames
 from app.protocol.jsonrpc import Message
 
 
 class Seat(Protocol):
     """What a session knows of its server."""
+
+    @property
+    def names(self) -> JointNames | None:
+        """Where it has several servers: what their public names mean."""
 
     def submit(self, message: Message) -> None:
         """Hand the server a message, or keep it until the server can take it."""
@@ -26,6 +31,8 @@ class Seat(Protocol):
 
 class _Nowhere:
     """The place of a session that has ended: if it knew its child still, only the garbage collector could end both."""
+
+    names = None
 
     def submit(self, message: Message) -> None: ...
 

@@ -1,8 +1,8 @@
 """What the gateway must be told: plain values, durations in seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from app.core.bounds import Bounds
 from app.core.conversation import Tolerance
@@ -20,7 +20,12 @@ Isolation = Literal["session", "shared"]
 OnExit = Literal["restart", "end"]
 EraSetting = Literal["auto", "legacy", "modern"]
 CacheScope = Literal["private", "public"]
+SiteName: TypeAlias = tuple[str, int]
 Mode = Literal["list", "search"]
+
+
+WHOLE_NAME = "/mcp"
+"""Of all servers as one; every other joint is named by the path that its endpoints begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,13 @@ class JointSettings:
     """How long a list waits for servers of which nothing is known yet."""
     found: int = 5
     """How many tools are found, where a client does not say."""
+    bound: Mapping[str, "UpstreamSettings"] = field(default_factory=dict, compare=False, repr=False)
+    """Of the servers whose children are given something of their client's, those that this client may have."""
 
     @property
     def view(self) -> str:
         """What tells it from the same servers, seen otherwise."""
-        return "&".join((self.mode, *sorted(self.shaping.wanted)))
+        return "&".join((self.mode, *(",".join(sorted(tags)) for tags in self.shaping.wanted)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,8 @@ class UpstreamSettings:
     """and the hash of that, where they are filled."""
     joint: JointSettings | None = None
     """Where it is several as one: then it has no command, and no child of its own."""
+    edition: int = field(default=0, compare=False, repr=False)
+    """The how manieth server of this name it is, since the gateway runs."""
 
     @property
     def key(self) -> str:
@@ -86,9 +95,29 @@ class UpstreamSettings:
         return f"{self.name} {self.bound}" if self.bound else self.name
 
     @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of those that it is."""
+        return (self.name,) if self.joint is None else self.joint.servers
+
+    @property
+    def site(self) -> SiteName:
+        """Of which server it is, whoever's children are meant."""
+        return self.name, self.edition
+
+    @property
     def hints(self) -> dict[str, object]:
         """server/utilities/caching (2026-07-28)."""
         return {"ttlMs": self.ttl_ms, "cacheScope": self.cache_scope}
+
+
+def viewed(upstream: UpstreamSettings, tags: frozenset[str], mode: Mode | None) -> UpstreamSettings:
+    """The same servers as one, of which only that is seen which has one of these tags, if there are any, and as
+    `mode` says, if it does."""
+    joint = upstream.joint
+    if joint is None:
+        return upstream
+    shaping = joint.shaping.among(tags) if tags else joint.shaping
+    return replace(upstream, joint=replace(joint, shaping=shaping, mode=mode or joint.mode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,5 +220,5 @@ class GatewaySettings:
     pool: PoolSettings = field(default_factory=PoolSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
     joints: tuple[UpstreamSettings, ...] = ()
-    """Several of the upstreams as one, each by its path."""
+    """Several of the upstreams as one, or one of which not everything is shown: each by its path."""
     catalog: CatalogSettings = field(default_factory=CatalogSettings)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from app.core.fairness import shares_of
 from app.core.supervision import ServerView
 from app.gateway.room import Room
-from app.gateway.settings import SupervisorSettings, UpstreamSettings
+from app.gateway.settings import SiteName, SupervisorSettings, UpstreamSettings
 from app.gateway.tasks import Tasks
 from app.gateway.turns import Turns
 from app.gateway.ward import Post, Ward
@@ -32,8 +32,8 @@ class Supervisor:
         self.chance = chance
         self.room = Room(settings.room)
         self._turns = Turns(shares_of(settings.starts_max, is_only_server=is_of_one))
-        self._posts: dict[str, Post] = {}
-        self._warm: list[Warm] = []
+        self._posts: dict[SiteName, Post] = {}
+        self._warm: dict[SiteName, Warm] = {}
 
     def admit(self, upstream: UpstreamSettings) -> None:
         """
@@ -85,16 +85,31 @@ class Supervisor:
         for upstream in upstreams:
             if upstream.warm:
                 warm = Warm(self._post(upstream), self.settings.restarts)
-                self._warm.append(warm)
+                self._warm[upstream.site] = warm
                 warm.fill()
 
+    def succeed(self, left: Iterable[UpstreamSettings], fresh: Iterable[UpstreamSettings], count: int) -> None:
+        """Some servers are left, and no child of theirs waits for anybody; others are new. Now there are so many."""
+        self._turns.share(shares_of(self.settings.starts_max, is_only_server=count == 1))
+        for upstream in left:
+            warm = self._warm.pop(upstream.site, None)
+            if warm is not None:
+                warm.close()
+        fresh = list(fresh)
+        self.tell_protections(fresh)
+        self.keep_warm(fresh)
+
+    def forget(self, upstream: UpstreamSettings) -> None:
+        """Nobody wants a child of it again."""
+        self._posts.pop(upstream.site, None)
+
     def close(self) -> None:
-        for warm in self._warm:
+        for warm in self._warm.values():
             warm.close()
 
     def _post(self, upstream: UpstreamSettings) -> Post:
-        post = self._posts.get(upstream.name)
+        post = self._posts.get(upstream.site)
         if post is None:
             post = Post(upstream, self.settings.restarts, self.tasks, self._turns, self.room, self.chance)
-            self._posts[upstream.name] = post
+            self._posts[upstream.site] = post
         return post

@@ -37,6 +37,10 @@ class Turns:
         self._waiting: dict[Ticket, Turn] = {}
         self._tickets = count(1)
 
+    def share(self, shares: Shares) -> None:
+        """From now on so many; what somebody has already is theirs."""
+        self._fairness.shares = shares
+
     @property
     def taken(self) -> int:
         return self._fairness.taken

@@ -32,7 +32,7 @@ class Warm:
         self._is_closed = False
         self._counted_at = 0.0
         post.store = self
-        post.room.spares.add(self)
+        self._number = post.room.spares.add(self)
 
     owner = ""
     child_count = 0
@@ -83,6 +83,8 @@ class Warm:
 
     def close(self) -> None:
         self._is_closed = True
+        self._post.store = None
+        self._post.room.spares.remove(self._number)
         if self._timer is not None:
             self._timer.cancel()
         for ward in self._coming:

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder, Encoder
 
+from app.protocol.faults import BadParams
 from app.protocol.jsonrpc import Notification, Request, RequestId
 
 INITIALIZE = "initialize"
@@ -117,6 +118,10 @@ class _Page(Struct):
     cursor: str | None = field(default=None, name="nextCursor")
 
 
+class _WantedPage(Struct):
+    cursor: str | None = None
+
+
 class _Mode(Struct):
     mode: str = "form"
 
@@ -140,6 +145,7 @@ _codes = Decoder(_Code)
 _modes = Decoder(_Mode)
 _forms = Decoder(_Form)
 _pages = Decoder(_Page)
+_wanted_pages = Decoder(_WantedPage)
 
 
 def progress_token(request: Request) -> RequestId | None:
@@ -302,6 +308,18 @@ def next_cursor(result: Raw) -> str | None:
         return _pages.decode(result).cursor
     except DecodeError:
         return None
+
+
+def cursor(params: Raw | None) -> str | None:
+    """Where a page is to begin; None is the beginning.
+
+    Raises:
+        BadParams: it is no text.
+    """
+    try:
+        return _wanted_pages.decode(params or b"{}").cursor
+    except DecodeError as wrong:
+        raise BadParams("params.cursor must be a string") from wrong
 
 
 def first_field(params: Raw | None) -> str:

@@ -55,6 +55,11 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "starts": 4,
         "restarts": {"backoff": 0.2, "maxBackoff": 30, "deaths": 5, "window": 60, "coolDown": 300, "uptime": 60},
         "store": "memory", "storeTimeout": 5, "logLevel": "info", "logFormat": "text", "debugPayloads": False, "metrics": "token",
+        "naming": "prefix", "mode": "list", "groups": {},
+        "catalog": {
+            "read": "start", "listTimeout": 2, "pageSize": 500, "retry": 5, "maxRetry": 300, "fresh": 10, "pages": 100,
+            "readTimeout": 30, "found": 5,
+        },
     }  # fmt: skip
 
 

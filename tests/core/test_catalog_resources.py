@@ -120,7 +120,9 @@ joined = st.dictionaries(
 )
 shapings = st.builds(
     lambda deny, wanted: Shaping(
-        (Choice(deny=tuple(map(Pattern, deny))),), {"a": frozenset({"t"}), "b": frozenset({"u"})}, frozenset(wanted)
+        (Choice(deny=tuple(map(Pattern, deny))),),
+        {"a": frozenset({"t"}), "b": frozenset({"u"})},
+        tuple(map(frozenset, wanted)),
     ),
     st.lists(st.sampled_from(["a/resources/x:*", "b", "*/resources/y:1", "*/resources/*{*"]), max_size=2),
     st.lists(st.sampled_from("tu"), max_size=1),

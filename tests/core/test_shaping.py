@@ -80,18 +80,33 @@ TAGGED = Shaping(
     {"git": frozenset({"dev", "vcs"}), "time": frozenset({"daily"})},
 )
 WANTED = {
-    "": (COMMIT, STATUS, REVIEW, README),
-    "dev": (COMMIT, STATUS, REVIEW, README),
-    "dev none": (COMMIT, STATUS, REVIEW, README),
-    "daily": (STATUS,),
-    "none": (),
+    (): (COMMIT, STATUS, REVIEW, README),
+    ("dev",): (COMMIT, STATUS, REVIEW, README),
+    ("dev none",): (COMMIT, STATUS, REVIEW, README),
+    ("daily",): (STATUS,),
+    ("none",): (),
+    ("dev", "daily"): (STATUS,),
+    ("dev", "none"): (),
 }
 
 
-@pytest.mark.parametrize("tags", WANTED)
-def test_any_of_the_wanted_tags_of_a_server_or_of_a_tool_is_enough(tags: str) -> None:
-    shaping = Shaping(TAGGED.choices, TAGGED.tags, frozenset(tags.split()))
-    assert tuple(filter(shaping.keeps, ALL)) == WANTED[tags]
+@pytest.mark.parametrize("wanted", WANTED)
+def test_any_of_the_wanted_tags_of_a_server_or_of_a_tool_is_enough_each_time(wanted: tuple[str, ...]) -> None:
+    shaping = TAGGED
+    for tags in wanted:
+        shaping = shaping.among(frozenset(tags.split()))
+    assert tuple(filter(shaping.keeps, ALL)) == WANTED[wanted]
+
+
+def test_the_same_wish_twice_is_one() -> None:
+    once = TAGGED.among(frozenset({"dev"}))
+    assert once.among(frozenset({"dev"})) == once
+    assert once.choices == TAGGED.choices
+
+
+def test_the_tags_of_servers_and_of_changes_are_known() -> None:
+    assert TAGGED.known_tags() == {"dev", "vcs", "daily"}
+    assert WHOLE.known_tags() == frozenset()
 
 
 SAME = [

@@ -29,7 +29,7 @@ def greeting(version: str = NEWEST, capabilities: dict[str, Any] | None = None) 
 class Client:
     def __init__(self, gateway: Gateway | int, server: str = "stage", token: str = TOKEN) -> None:
         self.port = gateway if isinstance(gateway, int) else gateway.port
-        self.path = f"/servers/{server}/mcp"
+        self.path = server if server.startswith("/") else f"/servers/{server}/mcp"
         self.token = token
         self.session: str | None = None
         self.version: str | None = None

@@ -113,12 +113,12 @@ def stage(*options: str) -> list[str]:
 
 
 def config(servers: Mapping[str, object], **viaduct: object) -> dict[str, Any]:
-    """A config file's content with two principals."""
+    """A config file's content with two principals; of many servers it starts none before it is used."""
     tokens = [
         {"name": name, "hash": f"sha256:{hashlib.sha256(token.encode()).hexdigest()}"}
         for name, token in (("one", TOKEN), ("other", OTHER_TOKEN))
     ]
-    return {"mcpServers": servers, "viaduct": {"auth": {"tokens": tokens}, **viaduct}}
+    return {"mcpServers": servers, "viaduct": {"auth": {"tokens": tokens}, "catalog": {"read": "use"}, **viaduct}}
 
 
 def entry(*options: str, **settings: object) -> dict[str, object]:

@@ -47,7 +47,7 @@ class StatelessClient:
         capabilities: dict[str, Any] | None = None,
     ) -> None:
         self.port = gateway if isinstance(gateway, int) else gateway.port
-        self.path = f"/servers/{server}/mcp"
+        self.path = server if server.startswith("/") else f"/servers/{server}/mcp"
         self.token = token
         self.capabilities = ALL if capabilities is None else capabilities
         self._ids = itertools.count(1)

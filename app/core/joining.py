@@ -1,0 +1,395 @@
+"""One handshake client's talk with many servers, each of which is started when it is first needed.
+
+    of each server:   absent ──needed──▶ greeted ──its answer──▶ ready
+                         ▲                  │                      │
+                         └──────lost────────┴──────────────────────┘
+
+It stands between a session and its places at the servers. What is about all of them it answers itself; what is about
+one thing goes to the server whose that is. Ids and progress tokens need no mapping, for whatever the session asks it
+asks under ids of ours; only the questions of the servers are counted anew, for two may use one id.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from app.core import finding, introductions
+from app.core.asking import Asking
+from app.core.bounds import BOUNDS, Bounds
+from app.core.catalog import Catalog, Entry
+from app.core.deadlines import FOREVER
+from app.core.inventory import LISTED, SHELF_OF, Inventory, Shelf, wanted
+from app.core.ledger import too_many_subscriptions, unexecuted
+from app.core.links import relinked
+from app.core.partner import Announced, Open, Outcome, Partner, ToServer
+from app.core.probing import ToSession
+from app.core.revival import Told
+from app.core.routing import routed
+from app.protocol import methods
+from app.protocol.faults import BadParams, GatewayFault
+from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
+
+__all__ = ["Announced", "Joining", "Known", "Open", "Outcome", "Sight", "ToServer", "ToSession", "everything"]
+
+Sight: TypeAlias = Callable[[Shelf, Entry], bool]
+"""Whether a client may see something of a list."""
+_SHELVES = tuple(LISTED)
+
+
+def everything(_shelf: Shelf, _entry: Entry) -> bool:
+    """A sight of all there is."""
+    return True
+
+
+class Known(Struct, frozen=True):
+    """What is known of the servers from elsewhere, and whether that is all there will be for now."""
+
+    inventories: Mapping[str, Inventory]
+    catalog: Catalog
+    is_whole: bool
+
+
+class Rules(Struct, frozen=True):
+    """How the servers are one. `find`, where a client is to search, gives the best of what it may see."""
+
+    name: str
+    """What they are called together."""
+    version: str
+    compose: Callable[[Mapping[str, Inventory]], Catalog]
+    find: Callable[[Catalog, str, int, Sight], list[Entry]] | None = None
+    found: int = 5
+    page: int = 500
+    patience: float = 2.0
+    bounds: Bounds = BOUNDS
+    eager: frozenset[str] = frozenset()
+    """Servers of which nothing is known before the client is there."""
+
+
+class _Held(Struct, frozen=True):
+    """A request that waits for what is not known yet, but no longer than until then."""
+
+    request: Request
+    until: float
+    sees: Sight
+
+
+class Joining:
+    """`told` is of a session that goes on, where there was one before."""
+
+    def __init__(self, rules: Rules, mint: Iterator[int], known: Known, told: Told | None = None) -> None:
+        self.due = FOREVER
+        """No later than this, `tick` has something to do."""
+        self.told = Told() if told is None else told
+        """Another value, whenever there is more to it."""
+        self.catalog = known.catalog
+        self._rules = rules
+        self._mint = mint
+        self._known = known
+        self._partners: dict[str, Partner] = {}
+        self._own: dict[str, Inventory] = {}
+        """Of servers that offer this session something else than what is known of them."""
+        self._announced: dict[str, set[str]] = {}
+        """By server, what its client is told as soon as its lists are read again."""
+        self._asking = Asking(rules.bounds.questions)
+        self._held: list[_Held] = []
+        self._owners: dict[RequestId, str] = {}
+        self._noted: dict[RequestId, Request] = {}
+        """Subscriptions that count once they are answered."""
+        self._later = dict(self.told.subscribed)
+        """Those of the session before that are still to be made."""
+        self._is_greeted = told is not None
+
+    @property
+    def may_revive(self) -> bool:
+        return self._is_greeted
+
+    def is_busy(self, server: str) -> bool:
+        """Whether an answer of it is owed."""
+        return server in self._owners.values()
+
+    def owner_of(self, ident: RequestId) -> str | None:
+        """Who is to answer that request."""
+        return self._owners.get(ident)
+
+    # The session speaks.
+
+    def submit(self, message: Message, now: float, sees: Sight) -> list[Outcome]:
+        match message:
+            case Request():
+                try:
+                    return self._asked(message, now, sees)
+                except GatewayFault as fault:
+                    self._forget(message.id)
+                    fault.details.setdefault("server", self._rules.name)
+                    return [ToSession(failure(message.id, fault))]
+            case Notification():
+                return self._notified(message)
+            case Result() | Failure():
+                answered = self._asking.answered(message)
+                return [] if answered is None else self._to(*answered)
+
+    def wake(self) -> list[Outcome]:
+        """What the session before had subscribed to is subscribed to again."""
+        outcomes: list[Outcome] = []
+        for uri, params in list(self._later.items()):
+            owner = self.catalog.owner_of(uri)
+            if owner is None:
+                continue
+            del self._later[uri]
+            request = routed(Request(next(self._mint), methods.SUBSCRIBE, params), self.catalog)
+            outcomes += self._partner(owner[0], outcomes).submit(request.request)
+        return outcomes
+
+    def withdraw(self, ident: int) -> bool:
+        """Take back what waits here; False where a server has it, or is about to."""
+        kept = [held for held in self._held if held.request.id != ident]
+        was_held, self._held = len(kept) < len(self._held), kept
+        owner = self._owners.get(ident)
+        if was_held or (owner is not None and self._partners[owner].withdraw(ident)):
+            self._owners.pop(ident, None)
+            return True
+        return False
+
+    # The servers speak.
+
+    def receive(self, server: str, message: Message, about: RequestId | None = None) -> list[Outcome]:
+        partner = self._partners.get(server)
+        if partner is None:
+            return []
+        match message:
+            case Result() | Failure():
+                return self._replied(server, partner, message)
+            case Notification():
+                return self._told_by(server, partner, message)
+            case Request():
+                return [self._asking.asked(server, message, about)]
+
+    def lost(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> list[Outcome]:
+        """It is gone, and comes back only when it is needed again."""
+        outcomes = self.bereft(server, fault, withdraw)
+        self._partners.pop(server, None)
+        return outcomes
+
+    def bereft(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> list[Outcome]:
+        """It is gone, and comes back by itself: what it owed fails now, and its questions lapse."""
+        partner = self._partners.get(server)
+        if partner is None:
+            return []
+        fault.details.setdefault("server", server)
+        outcomes: list[Outcome] = list(self._asking.lapsed(server))
+        for ident in self._owed_by(server):
+            is_unsent = partner.withdraw(ident) or withdraw(ident)
+            self._forget(ident)
+            outcomes.append(ToSession(failure(ident, unexecuted(fault) if is_unsent else fault)))
+        return outcomes
+
+    # What is known changes, and time passes.
+
+    def learn(self, known: Known) -> list[Outcome]:
+        self._known = known
+        for server, partner in self._partners.items():
+            if not partner.is_ready and server in known.inventories:
+                partner.inventory = known.inventories[server]
+        outcomes: list[Outcome] = self._news(self._recompose())
+        if known.is_whole:
+            outcomes += self._answer_held(lambda _held: True)
+        return [*outcomes, *(self.wake() if self._later else ())]
+
+    def tick(self, now: float) -> list[Outcome]:
+        return self._answer_held(lambda held: held.until <= now)
+
+    # The session's side, in detail.
+
+    def _asked(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
+        match request.method:
+            case methods.PING | methods.SHUTDOWN:
+                return [ToSession(result(request.id, {}))]
+            case methods.SET_LEVEL:
+                return self._leveled(request)
+            case methods.SUBSCRIBE | methods.UNSUBSCRIBE:
+                self._note(request)
+                return self._pass(request)
+            case method if method == methods.INITIALIZE or method in SHELF_OF:
+                if self._known.is_whole:
+                    return self._answer(request, sees)
+                self._held.append(_Held(request, now + self._rules.patience, sees))
+                self._set_due()
+                return []
+            case _:
+                search = None if self._rules.find is None else finding.search(request, self._rules.found)
+                return self._pass(request) if search is None else self._found(request, search, sees)
+
+    def _answer(self, request: Request, sees: Sight) -> list[Outcome]:
+        """By what is known now."""
+        if request.method == methods.INITIALIZE:
+            return self._greet(request)
+        shelf = SHELF_OF[request.method]
+        if shelf == "tools" and self._rules.find is not None:
+            return [ToSession(Result(request.id, finding.TOOLS))]
+        try:
+            page = self.catalog.page(
+                shelf, methods.cursor(request.params), self._rules.page, lambda entry: sees(shelf, entry)
+            )
+        except BadParams as fault:
+            return [ToSession(failure(request.id, fault))]
+        return [ToSession(Result(request.id, page))]
+
+    def _greet(self, initialize: Request) -> list[Outcome]:
+        known = self._known
+        answer = introductions.greeted(initialize, known.inventories, self._rules.version, is_whole=known.is_whole)
+        self._is_greeted = True
+        self.told = Told(UNSET if initialize.params is None else initialize.params, answer)
+        return [ToSession(Result(initialize.id, answer))]
+
+    def _pass(self, request: Request) -> list[Outcome]:
+        call = request if self._rules.find is None else finding.unwrapped(request)
+        route = routed(call, self.catalog)
+        outcomes: list[Outcome] = []
+        partner = self._partner(route.server, outcomes)
+        self._owners[request.id] = route.server
+        return outcomes + partner.submit(route.request)
+
+    def _partner(self, server: str, outcomes: list[Outcome]) -> Partner:
+        partner = self._partners.get(server)
+        if partner is None:
+            inventory = self._own.get(server) or self._known.inventories.get(server) or Inventory()
+            partner = self._partners[server] = Partner(server, self._mint, self._rules.bounds, inventory)
+            params = self.told.initialize
+            outcomes += partner.greet(None if params is UNSET else params)
+        return partner
+
+    def _found(self, request: Request, search: finding.Search, sees: Sight) -> list[Outcome]:
+        assert self._rules.find is not None  # noqa: S101 - nobody searches otherwise
+        entries = self._rules.find(self.catalog, search.query, search.limit, sees)
+        return [ToSession(Result(request.id, finding.found(entries)))]
+
+    def _leveled(self, request: Request) -> list[Outcome]:
+        if request.params is None or methods.log_level(request.params) not in methods.LOG_LEVELS:
+            raise BadParams(f"params.level must be one of {', '.join(methods.LOG_LEVELS)}")
+        self.told = replace(self.told, level=request.params)
+        outcomes: list[Outcome] = [ToSession(result(request.id, {}))]
+        for partner in self._partners.values():
+            if "logging" in partner.inventory.capabilities:
+                outcomes += partner.ask(methods.SET_LEVEL, request.params)
+        return outcomes
+
+    def _note(self, request: Request) -> None:
+        bounds, subscribed = self._rules.bounds, self.told.subscribed
+        if request.method == methods.SUBSCRIBE:
+            size = sum(map(len, subscribed.values())) + len(request.params or b"")
+            if len(subscribed) + len(self._noted) >= bounds.subscriptions or size > bounds.subscription_bytes:
+                raise too_many_subscriptions()
+        self._noted[request.id] = request
+
+    def _notified(self, notification: Notification) -> list[Outcome]:
+        match notification.method:
+            case methods.INITIALIZED:
+                self.told = replace(self.told, is_initialized=True)
+                outcomes: list[Outcome] = []
+                for server in sorted(self._rules.eager):
+                    self._partner(server, outcomes)
+                return outcomes
+            case methods.CANCELLED:
+                ident = methods.cancelled_id(notification)
+                if ident is None or (isinstance(ident, int) and self.withdraw(ident)):
+                    return []
+                owner = self._owners.get(ident)
+                self._forget(ident)
+                return [] if owner is None else self._to(owner, notification)
+            case methods.PROGRESS:
+                reported = self._asking.reported(notification)
+                return [] if reported is None else self._to(*reported)
+            case _:
+                return [ToServer(server, notification) for server, each in self._partners.items() if each.is_ready]
+
+    # The servers' side, in detail.
+
+    def _replied(self, server: str, partner: Partner, reply: Reply) -> list[Outcome]:
+        if reply.id is not None and self._owners.get(reply.id) == server:
+            noted = self._noted.get(reply.id or 0) if self._noted else None
+            if noted is not None and isinstance(reply, Result):
+                self._record(noted)
+            self._forget(reply.id)
+            if isinstance(reply, Result):
+                reply = Result(reply.id, relinked(reply.result, lambda uri: self.catalog.public_uri(server, uri)))
+            return [ToSession(reply)]
+        if partner.is_greeting(reply):
+            return self._greeted(server, partner, reply)
+        outcomes, is_read = partner.read(reply)
+        if not is_read:
+            return outcomes
+        if partner.inventory != self._known.inventories.get(server):
+            self._own[server] = partner.inventory
+        else:
+            self._own.pop(server, None)
+        return [*outcomes, *self._news(self._recompose() | self._announced.pop(server, set()))]
+
+    def _greeted(self, server: str, partner: Partner, reply: Reply) -> list[Outcome]:
+        if isinstance(reply, Result):
+            told = {} if self.told.level is UNSET else {methods.SET_LEVEL: self.told.level}
+            return partner.greeted(reply.result, told)
+        outcomes: list[Outcome] = []
+        for ident in self._owed_by(server):
+            self._forget(ident)
+            outcomes.append(ToSession(Failure(ident, reply.error)))
+        del self._partners[server]
+        return outcomes
+
+    def _told_by(self, server: str, partner: Partner, notification: Notification) -> list[Outcome]:
+        match notification.method:
+            case method if method in methods.LIST_CHANGED:
+                self._announced.setdefault(server, set()).add(method)
+                shelves = [shelf for shelf in wanted(partner.inventory) if LISTED[shelf].changed == method]
+                return [Announced(server), *(partner.reread(shelves) if shelves else ())]
+            case methods.RESOURCE_UPDATED:
+                uri = self.catalog.public_uri(server, methods.resource_uri(notification.params))
+                return [ToSession(methods.with_field(notification, "uri", uri))]
+            case methods.CANCELLED:
+                withdrawn = self._asking.withdrawn(server, notification)
+                return [] if withdrawn is None else [withdrawn]
+            case _:
+                return [ToSession(notification)]
+
+    # Parts.
+
+    def _to(self, server: str, message: Message) -> list[Outcome]:
+        return [ToServer(server, message)] if server in self._partners else []
+
+    def _forget(self, ident: RequestId | None) -> None:
+        if ident is not None:
+            self._owners.pop(ident, None)
+            self._noted.pop(ident, None)
+
+    def _owed_by(self, server: str) -> list[int]:
+        return [ident for ident, owner in self._owners.items() if owner == server and isinstance(ident, int)]
+
+    def _record(self, request: Request) -> None:
+        uri = methods.resource_uri(request.params)
+        subscribed = {known: kept for known, kept in self.told.subscribed.items() if known != uri}
+        if request.method == methods.SUBSCRIBE and request.params is not None:
+            subscribed[uri] = request.params
+        self.told = replace(self.told, subscribed=subscribed)
+
+    def _recompose(self) -> set[str]:
+        """What the client would have to be told of."""
+        before, known = self.catalog, self._known
+        self.catalog = known.catalog
+        if self._own:
+            self.catalog = self._rules.compose({**known.inventories, **self._own})
+        return {LISTED[shelf].changed for shelf in _SHELVES if not self.catalog.is_like(before, shelf)}
+
+    def _news(self, changed: set[str]) -> list[Outcome]:
+        if not self._is_greeted:
+            return []
+        return [ToSession(Notification(method)) for method in sorted(changed)]
+
+    def _answer_held(self, is_due: Callable[[_Held], bool]) -> list[Outcome]:
+        due = [held for held in self._held if is_due(held)]
+        self._held = [held for held in self._held if not is_due(held)]
+        self._set_due()
+        return [outcome for held in due for outcome in self._answer(held.request, held.sees)]
+
+    def _set_due(self) -> None:
+        self.due = min((held.until for held in self._held), default=FOREVER)

@@ -1,0 +1,132 @@
+"""Whose a client's request is, of many servers', and what it says there: names and URIs are read once, and written
+back, so that nobody reads another one there."""
+
+from collections.abc import Mapping
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+from msgspec.structs import replace
+
+from app.core.catalog import Catalog
+from app.core.inventory import Shelf
+from app.protocol import aims, methods
+from app.protocol.faults import BadParams, UnknownMethod
+from app.protocol.jsonrpc import Request, payload
+from app.protocol.stateless import Admitted, fields_of
+
+_NOUNS = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+_ADDRESSED = frozenset({aims.READ, methods.SUBSCRIBE, methods.UNSUBSCRIBE})
+_SHOWN = 100
+
+_fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+_strings: Decoder[str] = Decoder(str)
+
+
+class Routed(Struct, frozen=True):
+    """A request as its server gets it."""
+
+    server: str
+    request: Request
+    public: str
+    """What it was sent to, as its client says."""
+
+
+def routed(request: Request, catalog: Catalog) -> Routed:
+    """
+    Raises:
+        BadParams: it is sent to nothing that there is.
+        UnknownMethod: nobody could say whose it is.
+    """
+    match request.method:
+        case methods.CALL_TOOL:
+            return _named(request, catalog, "tools")
+        case "prompts/get":
+            return _named(request, catalog, "prompts")
+        case method if method in _ADDRESSED:
+            return _addressed(request, catalog)
+        case aims.COMPLETE:
+            return _completed(request, catalog)
+        case _:
+            raise UnknownMethod(f"unknown method {request.method[:_SHOWN]!r}")
+
+
+def unknown(kind: str, name: str) -> BadParams:
+    sentence = f"unknown {_NOUNS[kind]} {name[:_SHOWN]!r}; what may be used here is in {kind}/list"
+    return BadParams(sentence, reason="unknown_target")
+
+
+def text_of(fields: Mapping[str, Raw], name: str, where: str) -> str:
+    """
+    Raises:
+        BadParams: it is missing, or no text.
+    """
+    try:
+        return _strings.decode(fields.get(name, b"null"))
+    except DecodeError as wrong:
+        raise BadParams(f"{where} must be a string") from wrong
+
+
+def rewritten(request: Request, fields: dict[str, Raw], target: str) -> Request:
+    """The request with other parameters, sent to something else."""
+    if isinstance(request, Admitted):
+        return replace(request.with_fields(fields), target=target)
+    return Request(request.id, request.method, payload(fields))
+
+
+def _named(request: Request, catalog: Catalog, shelf: Shelf) -> Routed:
+    fields = fields_of(request)
+    public = text_of(fields, "name", "params.name")
+    entry = catalog.find(shelf, public)
+    if entry is None:
+        raise unknown(shelf, public)
+    ours = _written(fields, "name", entry.own)
+    ours.pop("task", None)  # We offer no tasks: whoever asks for one all the same is answered as if it had not.
+    return Routed(entry.server, rewritten(request, ours, entry.own), public)
+
+
+def _addressed(request: Request, catalog: Catalog) -> Routed:
+    fields = fields_of(request)
+    uri = text_of(fields, "uri", "params.uri")
+    owner = catalog.owner_of(uri)
+    if owner is None:
+        raise unknown("resources", uri)
+    server, own = owner
+    return Routed(server, rewritten(request, _written(fields, "uri", own), own), uri)
+
+
+def _completed(request: Request, catalog: Catalog) -> Routed:
+    fields = fields_of(request)
+    try:
+        reference = _fields.decode(fields.get("ref", b"null"))
+    except DecodeError as wrong:
+        raise BadParams("params.ref must be an object") from wrong
+    kind = text_of(reference, "type", "params.ref.type")
+    if kind not in ("ref/prompt", "ref/resource"):
+        raise BadParams("params.ref.type must be ref/prompt or ref/resource")
+    member = "name" if kind == "ref/prompt" else "uri"
+    public = text_of(reference, member, f"params.ref.{member}")
+    server, own = _referred(catalog, kind, public)
+    reference = _written(_written(reference, "type", kind), member, own)
+    ours = _written(fields, "ref", "")
+    ours["ref"] = payload(reference)
+    return Routed(server, rewritten(request, ours, own), public)
+
+
+def _referred(catalog: Catalog, kind: str, public: str) -> tuple[str, str]:
+    if kind == "ref/prompt":
+        entry = catalog.find("prompts", public)
+        if entry is None:
+            raise unknown("prompts", public)
+        return entry.server, entry.own
+    owner = catalog.owner_of(public)
+    if owner is None:
+        raise unknown("resources", public)
+    return owner
+
+
+def _written(fields: Mapping[str, Raw], name: str, value: str) -> dict[str, Raw]:
+    """With one member of that name, and none that a reader who does not mind the case could take for it."""
+    folded = name.casefold()
+    kept = {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
+    kept[name] = payload(value)
+    return kept

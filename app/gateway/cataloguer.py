@@ -1,0 +1,110 @@
+"""What each server offers, read from a child that is started for that and stopped again."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from app.core.inventory import Inventory
+from app.gateway.common import CommonChild
+from app.gateway.settings import CatalogSettings, UpstreamSettings
+from app.gateway.survey import Survey
+from app.protocol.faults import GatewayFault
+
+log = logging.getLogger("viaduct.catalog")
+
+StartChild = Callable[[UpstreamSettings, Callable[[], object]], CommonChild]
+"""A child to be asked; it is told when that child is gone, and may raise an Unavailable or Overloaded."""
+
+
+class Cataloguer:
+    """Of the servers that are served as one, and of no others."""
+
+    def __init__(self, settings: CatalogSettings, upstreams: Mapping[str, UpstreamSettings], start: StartChild) -> None:
+        self.inventories: dict[str, Inventory] = {}
+        self.version = 0
+        """Another number, whenever there is news."""
+        self._settings = settings
+        self._upstreams = upstreams
+        self._start = start
+        self._surveys: dict[str, Survey] = {}
+        self._absent: dict[str, int] = {}
+        """Servers whose lists could not be read, and how often in a row that was so."""
+        self._read_at: dict[str, float] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._watchers: dict[Callable[[], None], None] = {}
+        self._is_closed = False
+
+    def want(self, servers: Iterable[str]) -> None:
+        """From now on, what these servers offer is to be known."""
+        for server in servers:
+            if not self.is_settled(server) and server not in self._surveys and server not in self._timers:
+                self._survey(server)
+
+    def is_settled(self, server: str) -> bool:
+        """Whether it is known what it offers, or that this cannot be known for now."""
+        return server in self.inventories or server in self._absent
+
+    def announced(self, server: str) -> None:
+        """A child of it said that its lists changed."""
+        if server not in self._read_at or server in self._timers or server in self._surveys:
+            return
+        now = asyncio.get_running_loop().time()
+        self._later(server, max(0.0, self._read_at[server] + self._settings.fresh_seconds - now))
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._watchers[changed] = None
+
+    def unwatch(self, changed: Callable[[], None]) -> None:
+        self._watchers.pop(changed, None)
+
+    def close(self) -> None:
+        self._is_closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        for survey in list(self._surveys.values()):
+            survey.close()
+
+    def _survey(self, server: str) -> None:
+        self._timers.pop(server, None)
+        if self._is_closed:
+            return
+        upstream = self._upstreams[server]
+        survey = Survey(upstream, self._settings, partial(self._read, server), partial(self._unread, server))
+        self._surveys[server] = survey
+        survey.begin(self._start)
+
+    def _read(self, server: str, inventory: Inventory) -> None:
+        self._surveys.pop(server, None)
+        self._absent.pop(server, None)
+        self._read_at[server] = asyncio.get_running_loop().time()
+        counts = {
+            "tools": len(inventory.tools),
+            "prompts": len(inventory.prompts),
+            "resources": len(inventory.resources),
+        }
+        log.info("lists read", extra={"server": server, **counts})
+        if self.inventories.get(server) != inventory:
+            self.inventories[server] = inventory
+            self._news()
+
+    def _unread(self, server: str, fault: GatewayFault) -> None:
+        """What was known of it stays: its children may yet start."""
+        self._surveys.pop(server, None)
+        times = self._absent[server] = self._absent.get(server, 0) + 1
+        pause = min(self._settings.retry_seconds * 2 ** min(times - 1, 30), self._settings.retry_max_seconds)
+        pause = max(pause, fault.retry_after or 0.0)
+        extra = {"server": server, "reason": fault.reason, "next_in": round(pause, 3)}
+        log.warning("a server's lists could not be read: it is absent where servers are one", extra=extra)
+        self._later(server, pause)
+        if times == 1:
+            self._news()
+
+    def _later(self, server: str, seconds: float) -> None:
+        if not self._is_closed:
+            self._timers[server] = asyncio.get_running_loop().call_later(seconds, self._survey, server)
+
+    def _news(self) -> None:
+        self.version += 1
+        for changed in list(self._watchers):
+            changed()

@@ -1,0 +1,80 @@
+"""Servers that are served as one, as one kind of client sees them."""
+
+from collections.abc import Callable, Mapping
+
+from app.core.catalog import Catalog, Entry, composed
+from app.core.inventory import Inventory
+from app.core.joining import Known, Rules, Sight
+from app.core.joint_names import JointNames
+from app.core.ranking import Ranker, described
+from app.gateway.cataloguer import Cataloguer
+from app.gateway.settings import JointSettings, UpstreamSettings
+from app.search.fts import Fts
+
+
+class Joint:
+    """`own` are servers that cannot be asked before a client is there: each of its sessions asks them itself."""
+
+    def __init__(
+        self,
+        upstream: UpstreamSettings,
+        settings: JointSettings,
+        cataloguer: Cataloguer,
+        version: str,
+        own: frozenset[str],
+    ) -> None:
+        self.settings = settings
+        self._cataloguer = cataloguer
+        self._asked = [server for server in settings.servers if server not in own]
+        self._version = -1
+        self._known: Known
+        self._ranker: tuple[Catalog, Ranker] | None = None
+        self.rules = Rules(
+            upstream.name,
+            version,
+            self._compose,
+            self._find if settings.mode == "search" else None,
+            settings.found,
+            settings.page,
+            settings.patience_seconds,
+            upstream.bounds,
+            own,
+        )
+
+        self.names = JointNames(lambda: self.known.catalog, finds=settings.mode == "search")
+        """What is known to whoever has no session."""
+
+    @property
+    def known(self) -> Known:
+        """What is known now; whoever asks wants to know."""
+        cataloguer = self._cataloguer
+        cataloguer.want(self._asked)
+        if self._version != cataloguer.version:
+            self._version = cataloguer.version
+            found = cataloguer.inventories
+            inventories = {server: found[server] for server in self.settings.servers if server in found}
+            is_whole = all(map(cataloguer.is_settled, self._asked))
+            self._known = Known(inventories, self._compose(inventories), is_whole)
+        return self._known
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self._cataloguer.watch(changed)
+
+    def unwatch(self, changed: Callable[[], None]) -> None:
+        self._cataloguer.unwatch(changed)
+
+    def announced(self, server: str) -> None:
+        self._cataloguer.announced(server)
+
+    def _compose(self, inventories: Mapping[str, Inventory]) -> Catalog:
+        ordered = {server: inventories[server] for server in self.settings.servers if server in inventories}
+        return composed(ordered, self.settings.naming, self.settings.shaping)
+
+    def _find(self, catalog: Catalog, query: str, limit: int, sees: Sight) -> list[Entry]:
+        """The best of what may be seen, however much that is better may not."""
+        if self._ranker is None or self._ranker[0] is not catalog:
+            documents = [described(entry.public, entry.server, entry.shown) for entry in catalog.entries["tools"]]
+            self._ranker = catalog, Fts(documents)
+        ranked = self._ranker[1].rank(query, len(catalog.entries["tools"]))
+        entries = (catalog.find("tools", name) for name in ranked)
+        return [entry for entry in entries if entry is not None and sees("tools", entry)][:limit]
