@@ -130,6 +130,11 @@ class Gateway:
         return self._sites.upstreams
 
     @property
+    def joints(self) -> tuple[UpstreamSettings, ...]:
+        """Several of them as one."""
+        return tuple(self._joints.upstreams.values())
+
+    @property
     def left(self) -> list[UpstreamSettings]:
         """Those that are not configured any more, or otherwise, and are still used."""
         return [site.upstream for site in self._sites.leaving]
