@@ -171,13 +171,13 @@ class Viaduct:
         scope = {name: former.scope[name] for name in _KEPT if name in former.scope}
 
         def again(text: bytes, way: Way) -> None:
+            if generation != self._generation:
+                way.serve(partial(self._anew, scope, text))
+                return
             principal: Principal | None = None
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
-                if generation != self._generation:
-                    way.serve(partial(self._anew, scope, text))
-                    return
                 principal = self._bearer.find(head, resource)
                 if principal is None:
                     way.serve(partial(self._anew, scope, text))

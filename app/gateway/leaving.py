@@ -18,7 +18,7 @@ from app.gateway.live_exchange import LiveExchange
 from app.gateway.site import Site
 from app.gateway.sites import Sites
 from app.protocol import stateless
-from app.protocol.faults import Unavailable
+from app.protocol.faults import ShuttingDown
 
 log = logging.getLogger("viaduct.session")
 
@@ -71,7 +71,7 @@ class Leaving:
     def _end(self, site: Site) -> None:
         for live in self._sessions_of(site):
             self._let_go(live, site)
-        gone = Unavailable("the server is not configured so any more", reason="server_removed", executed="unknown")
+        gone = ShuttingDown("the server is not configured so any more", reason="server_removed", executed="unknown")
         for exchange in self._exchanges_of(site):
             exchange.lost(gone)
         site.close()
@@ -84,7 +84,7 @@ class Leaving:
             return
         upstream = successor.upstream
         live.go_by(upstream)
-        fault = Unavailable("the server was configured anew", reason="server_changed", executed="unknown")
+        fault = ShuttingDown("the server was configured anew", reason="server_changed", executed="unknown")
         if not seat.reseat(upstream, partial(successor.take_place, upstream, seat.mint, live.owner), fault):
             live.close("server_changed")
         elif live.is_live:

@@ -55,6 +55,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         "drain": 20, "drainOvertime": 15, "closeTimeout": 3, "starts": 4,
         "restarts": {"backoff": 0.2, "maxBackoff": 30, "deaths": 5, "window": 60, "coolDown": 300, "uptime": 60},
         "store": "memory", "storeTimeout": 5, "logLevel": "info", "logFormat": "text", "debugPayloads": False, "metrics": "token",
+        "watchInterval": 0.5,
     }  # fmt: skip
 
 
