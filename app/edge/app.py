@@ -120,12 +120,12 @@ class Viaduct:
         if numbers is not None:
             numbers.start()
 
-    def _drop_left(self) -> None:
-        """The paths of servers that are used no more."""
-        left, now = self.gateway.left, self.gateway.upstreams
-        kept = {*now, *(upstream.name for upstream in left)}
+    def _drop_left(self, upstream: UpstreamSettings) -> None:
+        """The server is used no more, and nothing is at its paths, unless another one of its name is."""
         self._places = {
-            path: place for path, place in self._places.items() if place.upstream is None or place.upstream.name in kept
+            path: place
+            for path, place in self._places.items()
+            if place.upstream is None or place.upstream.site != upstream.site
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

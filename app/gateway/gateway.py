@@ -47,7 +47,7 @@ class Gateway:
         self._sites = Sites(settings, lambda: self.supervisor)
         self.on_servers_changed: list[Callable[[], None]] = []
         """Told when other servers are configured, or one is configured otherwise."""
-        self.on_left: Callable[[], None] = _unheard
+        self.on_left: Callable[[UpstreamSettings], None] | None = None
         """Told when a server that is not configured any more is used no more."""
         self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
         self.exchanges = Exchanges(self._sites.pool_for, self._admit_exchange)
@@ -173,6 +173,7 @@ class Gateway:
         self.supervisor.succeed([site.upstream for site in left], fresh, len(self.upstreams))
         for site in left:
             self._foundlings.close(site.upstream.name)
+            self.access.forget(site.upstream.name)
             self._tasks.spawn(self._leaving.see_off(site, seconds), f"leave {site.upstream.name}")
         for told in [] if change.is_of_none else self.on_servers_changed:
             told()
@@ -185,7 +186,8 @@ class Gateway:
     def _left(self, site: Site) -> None:
         self.supervisor.forget(site.upstream)
         self._sites.forget(site)
-        self.on_left()
+        if self.on_left is not None:
+            self.on_left(site.upstream)
 
     # Sessions.
 
@@ -394,7 +396,3 @@ class Gateway:
 
 def _is_busy(live: LiveSession) -> bool:
     return live.is_busy
-
-
-def _unheard() -> None:
-    """Nobody cares."""
