@@ -49,7 +49,7 @@ class Gateway:
         self.settings = settings
         self.access = access or Access()
         self._sites = Sites(settings, lambda: self.supervisor)
-        self.on_left: Callable[[], None] = _unheard
+        self.on_left: Callable[[UpstreamSettings], None] | None = None
         """Told when a server that is not configured any more is used no more."""
         self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
         self._joints = Joints(settings, self._sites, self._gate, lambda: self.supervisor)
@@ -192,6 +192,7 @@ class Gateway:
         self.supervisor.succeed([site.upstream for site in left], fresh, len(self.upstreams))
         for site in left:
             self._foundlings.close(site.upstream.name)
+            self.access.forget(site.upstream.name)
         ends: list[Left] = [*left, *self._leaving.rejoin(settings, change)]
         for each in ends:
             self._tasks.spawn(self._leaving.see_off(each, seconds), f"leave {each.upstream.name}")
@@ -205,7 +206,8 @@ class Gateway:
         if isinstance(left, Site):
             self.supervisor.forget(left.upstream)
             self._sites.forget(left)
-        self.on_left()
+        if self.on_left is not None and left.upstream.name not in self._joints.upstreams:
+            self.on_left(left.upstream)
 
     # Sessions.
 
@@ -404,7 +406,3 @@ class Gateway:
 
 def _is_busy(live: LiveSession) -> bool:
     return live.is_busy
-
-
-def _unheard() -> None:
-    """Nobody cares."""

@@ -15,7 +15,7 @@ from app.gateway.lasting import Holder, LastingSeat, TakePlace
 from app.gateway.patient import PatientTimer
 from app.gateway.settings import SiteName, UpstreamSettings
 from app.protocol import methods
-from app.protocol.faults import GatewayFault, Unavailable
+from app.protocol.faults import GatewayFault
 from app.protocol.jsonrpc import Message, Notification, RequestId
 
 
@@ -197,12 +197,12 @@ class Member:
     def owner(self) -> str:
         return self._joined.owner
 
-    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: Unavailable) -> None:
+    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: GatewayFault) -> None:
         """The server is configured so now."""
         if not self.seat.reseat(upstream, take_place, fault):
             self._joined.lost(self._server, fault)
 
-    def close(self, fault: Unavailable) -> None:
+    def close(self, fault: GatewayFault) -> None:
         """There is no such server any more."""
         self._joined.lost(self._server, fault)
 

@@ -148,7 +148,7 @@ class LastingSeat:
         if self._place is not None:
             self._place.doubt()
 
-    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: Unavailable) -> bool:
+    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: GatewayFault) -> bool:
         """From now on at that server; what is in flight ends with the fault. There is no child there before somebody
         wants it. False where the session cannot outlive its child now."""
         is_new = self._revival.phase is Phase.NEW

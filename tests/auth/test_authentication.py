@@ -329,3 +329,49 @@ async def test_who_comes_after_the_end_hears_of_it_at_once(world: World) -> None
     principal = await world.all.ask(STATIC)
     world.static.replace([])
     assert await told(principal) == "revoked"
+
+
+# Another configuration.
+
+
+def successor(world: World, *, introspects: bool = True) -> Authentication:
+    asked = world.asked if introspects else None
+    following = Authentication(world.static, [], asked, KEEPING, None, lambda: world.now, former=world.all)
+    world.all.retire()
+    following.start()
+    return following
+
+
+@in_world
+async def test_who_is_let_in_by_the_next_rules_too_goes_on_unnoticed(world: World) -> None:
+    principal = await world.all.ask("opaque")
+    ends: list[str] = []
+    principal.term.watch(ends.append)
+    following = successor(world)
+    assert following.find("opaque") is None
+    assert await following.ask("opaque") is principal
+    assert ends == []
+    following.stop()
+
+
+@in_world
+async def test_who_is_not_let_in_by_the_next_rules_hears_so(world: World) -> None:
+    principal = await world.all.ask("opaque")
+    ending = asyncio.create_task(told(principal))
+    await asyncio.sleep(0)
+    following = successor(world, introspects=False)
+    assert await ending == "revoked"
+    following.stop()
+
+
+@in_world
+async def test_who_waited_for_the_former_rules_is_to_ask_again(world: World) -> None:
+    world.asked.gate = asyncio.Event()
+    waiting = asyncio.create_task(world.all.ask("opaque"))
+    await asyncio.sleep(0)
+    following = successor(world)
+    world.asked.gate.set()
+    with pytest.raises(CannotVerify):
+        await waiting
+    assert following.find("opaque") is None
+    following.stop()
