@@ -173,6 +173,7 @@ class _Post:
         if is_initialize:
             check_greeting(message, self.settings)
         live = self._session_of(message, principal, is_initialize=is_initialize)
+        live.principal = principal
         permit = self._gateway.access.permit(principal, self._upstream.name)
         if not _wants_answer(message):
             _tell(live, message, permit)
@@ -251,7 +252,7 @@ async def _get(incoming: Incoming) -> None:
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "a GET is answered with text/event-stream; accept that")
     live = incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key)
-    live.permit = incoming.permit
+    live.permit, live.principal = incoming.permit, incoming.principal
     response = incoming.settings.streams.response()
     last = incoming.head.text(b"last-event-id")
     stream = live.listen(response) if last is None else live.resume(last, response)

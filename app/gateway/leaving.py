@@ -71,8 +71,9 @@ class Leaving:
     def _end(self, site: Site) -> None:
         for live in self._sessions_of(site):
             self._let_go(live, site)
+        gone = Unavailable("the server is not configured so any more", reason="server_removed", executed="unknown")
         for exchange in self._exchanges_of(site):
-            exchange.close()
+            exchange.lost(gone)
         site.close()
         self._gone(site)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
+from random import Random
 from time import perf_counter
 from typing import Any
 
@@ -21,6 +22,7 @@ from app.search.fts import Fts
 LABELLED = Path(__file__).parent / "labelled"
 CUTS = (1, 5, 10)
 MANY = 1000
+SIZES = (100, 300, 700)
 
 Json = dict[str, Any]
 
@@ -89,6 +91,26 @@ def show_recall(ranker: Fts, asked: list[Question]) -> None:
     for name, is_in in GROUPS.items():
         group = [place for question, place in found.items() if is_in(question)]
         print(f"{name:20}{len(group):10}" + "".join(f"{recall(group, cut):14.2f}" for cut in CUTS))
+
+
+def show_sizes(known: list[Document], asked: list[Question]) -> None:
+    """With fewer servers beside those that do what is asked for; which ones is drawn, the same ones in every run."""
+    drawing = Random(6)
+    print(f"{'tools':>8}" + "".join(f"{f'recall at {cut}':>14}" for cut in CUTS))
+    for size in SIZES:
+        found = [place for question in asked for place in _places_among(known, size, question, drawing)]
+        print(f"{size:8}" + "".join(f"{recall(found, cut):14.2f}" for cut in CUTS))
+
+
+def _places_among(known: list[Document], size: int, question: Question, drawing: Random) -> list[int]:
+    wanted = {document.server for document in known if document.name in question.tools}
+    others = sorted({document.server for document in known} - wanted)
+    drawing.shuffle(others)
+    some = [document for server in (*sorted(wanted), *others) for document in known if document.server == server]
+    ranker = Fts(some[: max(size, sum(document.server in wanted for document in known))])
+    found = places(ranker, [question])
+    ranker.close()
+    return found
 
 
 def show_missed(ranker: Fts, asked: list[Question]) -> None:
@@ -163,6 +185,7 @@ def main() -> None:
     ranker = Fts(known)
     print(f"{len(known)} tools of {len({document.server for document in known})} servers")
     show_recall(ranker, asked)
+    show_sizes(known, asked)
     show_tokens(ranker, asked)
     if "--missed" in sys.argv:
         show_missed(ranker, asked)
