@@ -6,6 +6,7 @@ import time
 import httptools
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"nonce":"n"}}}'
+JOINED_CALL = CALL.replace(b'"echo"', b'"stage__echo"')
 
 
 class Loop(asyncio.Protocol):
@@ -48,10 +49,11 @@ class Loop(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def run(port, headers, call, connections, seconds):
+async def run(port, headers, call, connections, seconds, path="/mcp"):
     """Calls a second, median and 99th percentile in microseconds, and how many answers were wrong."""
     fields = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", **headers}
-    head = b"POST /mcp HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    head = f"POST {path} HTTP/1.1\r\n{lines}".encode()
     began = time.perf_counter()
     loop = asyncio.get_running_loop()
     loops = [
