@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from tests.bench import load
 from tests.support.client import Client
-from tests.support.gateway import ROOT, TOKEN, config, entry, serving, stage
+from tests.support.gateway import ROOT, TOKEN, config, cpu_seconds, entry, serving, stage
 from tests.support.http import bounded
 from tests.support.shelves import shelf
 
@@ -99,11 +99,6 @@ def stateless_call(capabilities):
     meta = {f"io.modelcontextprotocol/{key}": value for key, value in carried.items()}
     params = {"name": "echo", "arguments": {"nonce": "n"}, "_meta": meta}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
-
-
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main():
