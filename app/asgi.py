@@ -229,7 +229,7 @@ def metrics(gateway: Gateway, tally: Tally, config: Config) -> Metrics | None:
     who = config.viaduct.metrics
     if who == "off":
         return None
-    servers = {name: upstream.tally for name, upstream in gateway.upstreams.items()}
+    servers = {upstream.name: upstream.tally for upstream in (*gateway.upstreams.values(), *gateway.joints)}
     return Metrics(
         tally,
         servers,

@@ -309,7 +309,7 @@ def _places(
     if has_numbers:
         places["/metrics"] = Place(b"GET, HEAD", asks_numbers=True, resource=_resource(server, ""))
     headers = {upstream.name: headers_in(upstream.templates) for upstream in (*left, *upstreams)}
-    served = {f"/servers/{upstream.name}": upstream for upstream in left} | _served(upstreams, joints)
+    served = {_base(upstream): upstream for upstream in left} | _served(upstreams, joints)
     for base, upstream in served.items():
         places |= _places_of(base, upstream, server, headers)
     if server is not None:
@@ -324,11 +324,17 @@ def _served(
     upstreams: tuple[UpstreamSettings, ...], joints: tuple[UpstreamSettings, ...]
 ) -> dict[str, UpstreamSettings]:
     """What is where, by what the paths of its endpoints begin with. A single server is also at the shortest ones."""
-    served = {f"/servers/{upstream.name}": upstream for upstream in upstreams}
-    served |= {joint.name: joint for joint in joints if joint.name != WHOLE_NAME}
+    served = {_base(upstream): upstream for upstream in (*upstreams, *joints)}
     if len(upstreams) == 1:
-        served[""] = served[f"/servers/{upstreams[0].name}"]
-    return served | {"": joint for joint in joints if joint.name == WHOLE_NAME}  # noqa: B035 - there is one at most
+        served.setdefault("", served[_base(upstreams[0])])
+    return served
+
+
+def _base(upstream: UpstreamSettings) -> str:
+    """What the paths of its endpoints begin with."""
+    if upstream.joint is None:
+        return f"/servers/{upstream.name}"
+    return "" if upstream.name == WHOLE_NAME else upstream.name
 
 
 def _places_of(
@@ -343,7 +349,7 @@ def _places_of(
     place = partial(
         Place,
         upstream=upstream,
-        headers=frozenset[str]().union(*(headers_by_server[name] for name in names)),
+        headers=frozenset[str]().union(*(headers_by_server.get(name, frozenset()) for name in names)),
         views=None if joint is None else Views(upstream, joint),
     )
     mcp, stream = (_resource(server, f"{base}/{end}") for end in ("mcp", "sse"))

@@ -14,7 +14,6 @@ from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSetti
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
 from app.gateway.access import Permit
-from app.gateway.credentials import bound
 from app.gateway.live import LiveSession
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, UnknownSession
@@ -192,7 +191,7 @@ class _Post:
         self._check_open()
         response = self.settings.streams.response()
         live, stream = self._gateway.exchanges.ask(
-            bound(self._upstream, self._said, principal),
+            self._gateway.bound(self._upstream, self._said, principal),
             principal.key,
             request,
             self._head,
@@ -228,7 +227,7 @@ class _Post:
                 raise InvalidRequest(f"{live.revision.date} has no batches; send one message in each POST")
             return live
         if isinstance(message, Request) and is_initialize:
-            upstream = bound(self._upstream, self._said, principal)
+            upstream = self._gateway.bound(self._upstream, self._said, principal)
             return self._gateway.begin(upstream, principal.key, message)
         return self._implicit(message, principal, named)
 
@@ -241,7 +240,7 @@ class _Post:
             raise InvalidRequest("shutdown ends a session, and without an Mcp-Session-Id there is none of yours")
         if isinstance(message, list) and named is not None and not named.batches:
             raise InvalidRequest(f"{named.date} has no batches; send one message in each POST")
-        upstream = bound(self._upstream, self._said, principal)
+        upstream = self._gateway.bound(self._upstream, self._said, principal)
         return self._gateway.implicit(upstream, principal.key, None if named is None else named.date)
 
 

@@ -64,8 +64,10 @@ class Fts:
         self._weights = weights
         self._names: list[str] = []
         self._index = _opened()
+        self._index.execute("BEGIN")
         for document in documents:
             self._add(document)
+        self._index.execute("COMMIT")
         self._scored = " UNION ALL ".join(
             f"SELECT rowid, bm25({field}) * -{weight!r} FROM {field} WHERE {field} MATCH ?1"  # noqa: S608 names of ours
             for field, weight in zip(_FIELDS, astuple(weights.fields), strict=True)

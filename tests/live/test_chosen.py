@@ -12,6 +12,7 @@ from tests.support.gateway import Gateway, serving
 from tests.support.http import on_loop
 from tests.support.shelves import shelf, shelves
 from tests.support.sse_client import SseClient
+from tests.support.stateless import StatelessClient
 
 GROUPS = {
     "quiet": {
@@ -110,6 +111,23 @@ async def test_over_the_older_transport_it_is_the_same(gateway: Gateway, path: s
     client = await SseClient(gateway, path).open()
     tools = (await client.call("tools/list"))["result"]["tools"]
     assert [tool["name"] for tool in tools] == seen
+
+
+@on_loop
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("/mcp?tags=home", ["books__find", "books__watch"]),
+        ("/groups/quiet/mcp", ["ask", "look_up", "watch"]),
+        ("/servers/books/mcp", ["find", "watch"]),
+    ],
+)
+async def test_for_stateless_clients_it_is_the_same(gateway: Gateway, path: str, seen: list[str]) -> None:
+    client = StatelessClient(gateway, path)
+    tools = (await client.call("tools/list"))["result"]["tools"]
+    assert [tool["name"] for tool in tools] == seen
+    hidden = await client.call("tools/call", called("log"))
+    assert hidden["error"]["code"] == -32602
 
 
 @on_loop

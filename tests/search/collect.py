@@ -142,7 +142,8 @@ async def collect(source: Source, work: Path) -> str:
     kept = [{key: tool[key] for key in KEPT if key in tool} for tool in found]
     said = {"package": source.package, "version": source.version, "registry": source.registry, "tools": kept}
     path = SERVERS / f"{source.name}.json"
-    path.write_text(json.dumps(said, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":")).replace(str(folder.resolve()), "/home/user")
+    path.write_text(text + "\n", encoding="utf-8")
     return f"{len(kept)} tools"
 
 
