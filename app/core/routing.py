@@ -17,6 +17,8 @@ from app.protocol.stateless import Admitted, fields_of
 _NOUNS = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 _ADDRESSED = frozenset({aims.READ, methods.SUBSCRIBE, methods.UNSUBSCRIBE})
 _SHOWN = 100
+_USUAL = frozenset({"_meta", "arguments", "name", "uri"})
+"""Members that nobody takes for each other."""
 
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _strings: Decoder[str] = Decoder(str)
@@ -126,7 +128,7 @@ def _referred(catalog: Catalog, kind: str, public: str) -> tuple[str, str]:
 
 def _written(fields: Mapping[str, Raw], name: str, value: str) -> dict[str, Raw]:
     """With one member of that name, and none that a reader who does not mind the case could take for it."""
-    folded = name.casefold()
-    kept = {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
-    kept[name] = payload(value)
-    return kept
+    if not fields.keys() <= _USUAL:
+        folded = name.casefold()
+        fields = {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
+    return {**fields, name: payload(value)}
