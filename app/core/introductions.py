@@ -38,10 +38,14 @@ def instructions(inventories: Mapping[str, Inventory]) -> str:
 
 def greeted(initialize: Request, inventories: Mapping[str, Inventory], version: str, *, is_whole: bool) -> Raw:
     """The answer to `initialize`, in the revision that is wanted where there is such a one."""
-    wanted = REVISIONS.get(methods.greeting(initialize).version)
-    revision = NEWEST_HANDSHAKE if wanted is None or wanted.modern else wanted
+    return introduced(inventories, version, methods.greeting(initialize).version, is_whole=is_whole)
+
+
+def introduced(inventories: Mapping[str, Inventory], version: str, wanted: str = "", *, is_whole: bool) -> Raw:
+    """What they say of themselves, in that revision of the handshake or in the newest."""
+    row = REVISIONS.get(wanted)
     fields: dict[str, object] = {
-        "protocolVersion": revision.date,
+        "protocolVersion": NEWEST_HANDSHAKE.date if row is None or row.modern else row.date,
         "capabilities": capabilities(inventories, is_whole=is_whole),
         "serverInfo": server_info(version),
     }

@@ -2,7 +2,9 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from time import monotonic
+from typing import Protocol
 
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder, Encoder
@@ -11,13 +13,14 @@ from msgspec.structs import replace
 from app.auth.sealing import Sealed, Sealer
 from app.core.deadlines import FOREVER
 from app.core.effects import StreamId
+from app.core.joint_names import JointNames
 from app.gateway.access import Permit, Verdict
 from app.gateway.alarm import Alarm
 from app.gateway.live_exchange import Asked, LiveExchange, state_unknown
 from app.gateway.pool import Pool
-from app.gateway.settings import UpstreamSettings
+from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.gateway.stream import Outlet
-from app.protocol import stateless
+from app.protocol import methods, stateless
 from app.protocol.faults import GatewayFault, Overloaded
 from app.protocol.jsonrpc import Request
 from app.protocol.stateless import Admitted
@@ -25,6 +28,20 @@ from app.protocol.stateless import Admitted
 _values: Decoder[dict[str, object]] = Decoder(dict[str, object])
 _sorted = Encoder(order="sorted")
 _NOT_SALIENT = ("_meta", "inputResponses", "requestState")
+
+
+class Joined(Protocol):
+    """Several servers as one."""
+
+    @property
+    def settings(self) -> PoolSettings: ...
+
+    def names(self, upstream: UpstreamSettings) -> JointNames: ...
+
+    def aimed(self, asked: Asked) -> Asked:
+        """At the one server whose it is, where that is known."""
+
+    def lease(self, live: LiveExchange) -> None: ...
 
 
 class Exchanges:
@@ -36,6 +53,8 @@ class Exchanges:
         pool_of: Callable[[UpstreamSettings, str], Pool],
         admit: Callable[[UpstreamSettings], UpstreamSettings],
     ) -> None:
+        self.joined: Joined
+        """What serves those to several servers at once."""
         self.on_end: set[Callable[[], object]] = set()
         """Told whenever one is over."""
         self._pool_of = pool_of
@@ -84,20 +103,44 @@ class Exchanges:
             Overloaded: too many of this principal, or of all.
             Unavailable: the server has failed.
         """
-        asked = Asked(owner, upstream, request, headers)
+        asked, joined = Asked(owner, upstream, request, headers), upstream.joint is not None
         if permit is None:
+            asked = self.joined.aimed(asked) if joined else asked
             return self._begin(asked, outlet, None, takes_json=takes_json, takes_stream=takes_stream)
-        verdict = permit.admit(request)
+        verdict = permit.admit(request, names=self.joined.names(upstream) if joined else None)
         if isinstance(verdict.request, Admitted):
             asked = replace(asked, request=verdict.request)
+        if joined and verdict.fault is None:
+            is_same = verdict.request.method != methods.CALL_TOOL or asked.request.target == request.target
+            asked = self.joined.aimed(replace(asked, sees=permit.sees, is_mirrored=is_same))
         try:
             begun = self._begin(asked, outlet, verdict, takes_json=takes_json, takes_stream=takes_stream)
         except GatewayFault:
             if verdict.docket is not None:
                 verdict.docket.over(None)
             raise
-        begun[0].hears = permit.hears
+        if not joined:
+            begun[0].hears = permit.hears
         return begun
+
+    def begin_own(self, asked: Asked, outlet: Outlet) -> Callable[[], None]:
+        """One that no client asked for; what is returned ends it.
+
+        Raises:
+            Overloaded, Unavailable: as `ask`.
+        """
+        live, stream = self._begin(asked, outlet, None, takes_json=False, takes_stream=True)
+        return partial(live.detach, stream)
+
+    def lease(self, live: LiveExchange) -> None:
+        """A child of its server, which may be another one than when it was begun.
+
+        Raises:
+            Overloaded, Unavailable: there is none for it.
+        """
+        admitted = self._admit(live.asked.upstream)
+        live.asked = replace(live.asked, upstream=admitted)
+        self._pool_of(admitted, live.asked.owner).lease(live)
 
     def close(self) -> None:
         for live in list(self._all):
@@ -127,7 +170,7 @@ class Exchanges:
             upstream, asked = admitted, replace(asked, upstream=admitted)
         if state is not None and sealed is None:
             asked = replace(asked, has_foreign_state=True)
-        pool = self._pool_of(upstream, asked.owner)
+        pool = self.joined if upstream.joint is not None else self._pool_of(upstream, asked.owner)
         self._check_parked(asked.owner, upstream.name, pool.settings.parked_max)
         self._check_bytes(asked, pool.settings.bytes_max)
         live = self._new(asked)

@@ -16,6 +16,7 @@ from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.gate import Gate
 from app.gateway.joined_seat import JoinedSeat
+from app.gateway.joint_pool import JointPool
 from app.gateway.joints import Joints
 from app.gateway.judging import judge_anew
 from app.gateway.lasting import LastingSeat
@@ -54,6 +55,7 @@ class Gateway:
         self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
         self._joints = Joints(settings, self._sites, self._gate, lambda: self.supervisor)
         self.exchanges = Exchanges(self._sites.pool_for, self._admit_exchange)
+        self.exchanges.joined = JointPool(self._joints, settings.pool, self.exchanges.begin_own, self.exchanges.lease)
         self.is_draining = False
         self._store = store
         self._opening = Opening(settings.sessions, store, self._ended)
@@ -347,8 +349,9 @@ class Gateway:
         return (self._sites if upstream.joint is None else self._joints).entered(upstream)
 
     def _admit_exchange(self, upstream: UpstreamSettings) -> UpstreamSettings:
-        upstream = self._sites.entered(upstream)
-        self._gate.admit_exchange(upstream)
+        upstream = self._entered(upstream)
+        if upstream.joint is None:
+            self._gate.admit_exchange(upstream)
         return upstream
 
     def _is_full(self, sessions: int, owned: int) -> bool:

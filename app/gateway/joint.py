@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from app.core.catalog import Catalog, Entry, composed
 from app.core.inventory import Inventory
 from app.core.joining import Known, Rules, Sight
+from app.core.joint_names import JointNames
 from app.core.ranking import Ranker, described
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.settings import JointSettings, UpstreamSettings
@@ -39,6 +40,9 @@ class Joint:
             upstream.bounds,
             own,
         )
+
+        self.names = JointNames(lambda: self.known.catalog, finds=settings.mode == "search")
+        """What is known to whoever has no session."""
 
     @property
     def known(self) -> Known:

@@ -32,6 +32,7 @@ class Joints:
         self._gate = gate
         self._supervisor = supervisor
         self._cataloguer = Cataloguer(settings.catalog, sites.upstreams, self._survey_child)
+        sites.on_announced = self._cataloguer.announced
         self._views: OrderedDict[tuple[str, str], Joint] = OrderedDict()
 
     def start(self) -> None:

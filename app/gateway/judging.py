@@ -17,7 +17,7 @@ def judge_anew(
     for live in list(sessions):
         if live.principal is None:
             continue
-        if access.enter(live.principal, live.upstream).is_allowed:
+        if access.enter(live.principal, live.servers).is_allowed:
             live.permit = access.permit(live.principal, live.upstream)
         else:
             live.close("denied")

@@ -57,7 +57,7 @@ class LiveSession:
         self.ident = ident
         self.tag = tag
         self.owner = owner
-        self.upstream, self.site = upstream.name, upstream.site
+        self.upstream, self.site, self.servers = upstream.name, upstream.site, upstream.servers
         self.transport: Transport = transport
         """By which it was opened, and by no other it is reached: elsewhere nobody would hear its answers."""
         self.seat: Seat

@@ -1,26 +1,28 @@
 """One stateless request performed: from its lease of a child to its last word."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from itertools import count
 from time import monotonic
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
+from app.core.joining import Sight, everything
 from app.core.listening import Listening
+from app.core.parties import Party
 from app.gateway.access import Verdict
-from app.gateway.common import CommonChild
+from app.gateway.common import CommonChild, Member
 from app.gateway.schemas import Schemas
 from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet, Stream
 from app.protocol import discovery, methods, stateless
-from app.protocol.faults import BadParams, GatewayFault, Overloaded
+from app.protocol.faults import BadParams, GatewayFault
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result
 from app.protocol.revisions import SERVED
 from app.protocol.stateless import Admitted, Envelope
@@ -35,23 +37,58 @@ class Asked(Struct, frozen=True):
     request: Admitted
     headers: dict[bytes, bytes]
     has_foreign_state: bool = False
+    sees: Sight = everything
+    """What of several servers' lists its client may see."""
+    outward: Callable[[Raw], Raw] | None = None
+    """How its server's result is to be read by who asked several."""
+    is_mirrored: bool = True
+    """Whether its headers repeat its arguments, where its tool wants that."""
 
     @property
     def carried(self) -> Envelope:
         return self.request.meta.carried
 
 
+class Host(Protocol):
+    """Who serves the request: a child, or what stands for several."""
+
+    mint: Iterator[int]
+
+    @property
+    def is_ready(self) -> bool: ...
+
+    @property
+    def is_modern(self) -> bool: ...
+
+    @property
+    def greeted(self) -> Raw | None: ...
+
+    def server_info(self) -> Raw | None: ...
+
+    def join(self, member: Member, /) -> Party: ...
+
+    def submit(self, party: Party, message: Message, /) -> None: ...
+
+    def hold(self, party: Party, /) -> list[Message]: ...
+
+    def withdraw(self, ident: int, /) -> bool: ...
+
+    def doubt(self) -> None: ...
+
+    def leave(self, party: Party, /) -> None: ...
+
+
 class Lease(Protocol):
     """A child for a while."""
 
-    def fits(self, child: CommonChild) -> bool:
+    def fits(self, child: Host) -> bool:
         """False where the child is of another era than was known, and the request may need one of its own."""
 
     def renew(self, live: "LiveExchange") -> None:
         """Another child in place of one that does not fit.
 
         Raises:
-            Overloaded: there is none for it; this lease is over all the same.
+            GatewayFault: there is none for it; this lease is over all the same.
         """
 
     def release(self, *, is_clean: bool) -> None:
@@ -90,7 +127,7 @@ class LiveExchange:
         self._since: float
         """When the newest POST came."""
         self._can_stream = False
-        self._child: CommonChild | None = None
+        self._child: Host | None = None
         self._party = 0
         self._is_alone = False
         self._core: Exchange | None = None
@@ -145,7 +182,7 @@ class LiveExchange:
         Raises:
             HeaderMismatch: as for a first request.
         """
-        if retry.method == methods.CALL_TOOL:
+        if retry.method == methods.CALL_TOOL and self.asked.is_mirrored:
             self.schemas.judge(retry, headers)
 
     def resume(
@@ -186,7 +223,7 @@ class LiveExchange:
 
     # The child.
 
-    def granted(self, child: CommonChild, *, is_alone: bool) -> None:
+    def granted(self, child: Host, *, is_alone: bool) -> None:
         """The child is ours to use; it may not be ready yet."""
         self._child, self._is_alone = child, is_alone
         self._party = child.join(self)
@@ -199,17 +236,23 @@ class LiveExchange:
             return
         if self.lease is not None and not self.lease.fits(child):
             self._move(child, self.lease)
-        elif self.asked.request.method != methods.CALL_TOOL or self.schemas.want_nothing_of(self.asked.request):
+        elif self._is_checked(self.asked) or not isinstance(child, CommonChild):
             self._go(child)
         else:
             self.schemas.check(child, self.asked.request, self.asked.headers, self._checked)
 
-    def _move(self, child: CommonChild, lease: Lease) -> None:
+    def _is_checked(self, asked: Asked) -> bool:
+        """Whether no header could say something else than its arguments."""
+        if asked.request.method != methods.CALL_TOOL or not asked.is_mirrored:
+            return True
+        return self.schemas.want_nothing_of(asked.request)
+
+    def _move(self, child: Host, lease: Lease) -> None:
         self._child = self.lease = None
         child.leave(self._party)
         try:
             lease.renew(self)
-        except Overloaded as fault:
+        except GatewayFault as fault:
             self._perform(self.current().lost(fault))
 
     def _checked(self, judged: Admitted | GatewayFault) -> None:
@@ -222,7 +265,7 @@ class LiveExchange:
                 self.asked = replace(self.asked, request=judged)
             self._go(self._child)
 
-    def _go(self, child: CommonChild) -> None:
+    def _go(self, child: Host) -> None:
         """Its era is known: the request goes out."""
         asked = self.asked
         if asked.has_foreign_state and not child.is_modern:
@@ -240,7 +283,7 @@ class LiveExchange:
         if isinstance(core, Listening) and greeted is not None:
             self._perform(core.ready(greeted))
 
-    def _of_its_kind(self, child: CommonChild) -> Exchange:
+    def _of_its_kind(self, child: Host) -> Exchange:
         asked, upstream = self.asked, self.asked.upstream
         request, limits, name = asked.request, upstream.deadlines, upstream.name
         if request.method == stateless.LISTEN:
@@ -319,6 +362,8 @@ class LiveExchange:
 
     def _judged(self, reply: Result | Failure) -> Result | Failure:
         """As its client may see it."""
+        if self.asked.outward is not None and isinstance(reply, Result):
+            reply = Result(reply.id, self.asked.outward(reply.result))
         verdict, self._verdict = self._verdict, None
         if verdict is None:
             return reply

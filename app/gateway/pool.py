@@ -13,7 +13,7 @@ from app.core.eras import Eras
 from app.core.leases import ChildNumber, Grant, Leases, Need, Start, Ticket, Wait
 from app.gateway.alarm import Alarm
 from app.gateway.common import CommonChild
-from app.gateway.live_exchange import Asked, LiveExchange
+from app.gateway.live_exchange import Asked, Host, LiveExchange
 from app.gateway.schemas import Schemas
 from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.gateway.spares import Spares
@@ -37,7 +37,10 @@ class Pool:
         version: str,
         eras: Eras,
         shared: Callable[[], CommonChild] | None,
+        on_changed: Callable[[], None],
     ) -> None:
+        self.on_changed = on_changed
+        """Told when a child says that its lists are others now."""
         self.upstream = upstream
         self.settings = settings
         self._supervisor = supervisor
@@ -175,12 +178,14 @@ class Pool:
 
     def changed(self, owner: str, notification: Notification) -> None:
         """What one child of a principal has new, its other children may have as well."""
+        self.on_changed()
         for (other, _), group in list(self._groups.items()):
             if other == owner:
                 group.tell(notification)
 
     def shared_changed(self, notification: Notification) -> None:
         """The one child that all share has something new."""
+        self.on_changed()
         self.shared_schemas.forget()
         for live in list(self._listening):
             live.changed(notification)
@@ -350,7 +355,7 @@ class _Lease:
         self._group = group
         self._as_modern = as_modern
 
-    def fits(self, child: CommonChild) -> bool:
+    def fits(self, child: Host) -> bool:
         return child.is_modern or not self._as_modern
 
     def renew(self, live: LiveExchange) -> None:
@@ -368,7 +373,7 @@ class _Ear:
         self._live = live
         listening.add(live)
 
-    def fits(self, _child: CommonChild) -> bool:
+    def fits(self, _child: Host) -> bool:
         return True
 
     def renew(self, live: LiveExchange) -> None:

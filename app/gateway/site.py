@@ -15,7 +15,7 @@ from app.gateway.survey import CAPABILITIES
 
 
 class Site:
-    """`mint` is of the ids of those who share a child."""
+    """`mint` is of the ids of those who share a child; `announced` is told when a child says that its lists changed."""
 
     def __init__(
         self,
@@ -24,6 +24,7 @@ class Site:
         supervisor: Callable[[], Supervisor],
         version: str,
         mint: Iterator[int],
+        announced: Callable[[], None],
     ) -> None:
         self.upstream = upstream
         self._settings = settings
@@ -31,6 +32,7 @@ class Site:
         self._version = version
         self._eras = Eras(upstream.era)
         self._mint = mint
+        self._announced = announced
         self._shared: CommonChild | None = None
         self._was_shared = False
         self._pool: Pool | None = None
@@ -111,7 +113,7 @@ class Site:
     def _new_pool(self, upstream: UpstreamSettings) -> Pool:
         is_shared = upstream.isolation == "shared"
         shared = (lambda: self._shared_child(modern_client=True)) if is_shared else None
-        return Pool(upstream, self._settings, self._supervisor(), self._version, self._eras, shared)
+        return Pool(upstream, self._settings, self._supervisor(), self._version, self._eras, shared, self._announced)
 
     def _shared_child(self, *, modern_client: bool) -> CommonChild:
         if self._shared is None:

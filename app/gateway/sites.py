@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 from app.core.succession import Succession, succession
@@ -16,6 +17,8 @@ class Sites:
     def __init__(self, settings: GatewaySettings, supervisor: Callable[[], Supervisor]) -> None:
         self.mint: Iterator[int] = count(1)
         """Of the ids that all who share a child have in common: a session outlives its child, and may have several."""
+        self.on_announced: Callable[[str], None] = _unheard
+        """Told when a child of a server says that its lists are others now."""
         self._supervisor = supervisor
         self._version = settings.version
         self._editions: dict[str, int] = {}
@@ -85,6 +88,9 @@ class Sites:
         """Nothing of it is left."""
         self._leaving.pop(site.name, None)
 
+    def _announced(self, name: str) -> None:
+        self.on_announced(name)
+
     def _place(self, following: Mapping[str, UpstreamSettings], pool: PoolSettings) -> None:
         """Who stays the same stays the same object. What was counted at one is counted on at its successor."""
         former, self._now = self._now, {}
@@ -96,5 +102,10 @@ class Sites:
             edition = self._editions[name] = self._editions.get(name, server.edition - 1) + 1
             tally = server.tally if known is None else known.upstream.tally
             fresh = replace(server, edition=edition, tally=tally)
-            self._now[name] = Site(fresh, pool, self._supervisor, self._version, self.mint)
+            told = partial(self._announced, name)
+            self._now[name] = Site(fresh, pool, self._supervisor, self._version, self.mint, told)
         self.upstreams = {name: site.upstream for name, site in self._now.items()}
+
+
+def _unheard(_server: str) -> None:
+    """Nobody cares."""

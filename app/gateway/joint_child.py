@@ -1,0 +1,146 @@
+"""Several servers as one, to one stateless request: answered as by a child of the handshake that has all of them."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+
+from msgspec import Raw
+
+from app.core import finding, introductions
+from app.core.inventory import LISTED, SHELF_OF
+from app.core.joining import Sight
+from app.gateway.common import Member
+from app.gateway.joint import Joint
+from app.gateway.patient import PatientTimer
+from app.protocol import methods
+from app.protocol.faults import GatewayFault, Unavailable, UnknownMethod
+from app.protocol.jsonrpc import Message, Notification, Reply, Request, Result, failure, payload, result
+
+Subscribe = Callable[[str, Callable[[Message | None], None]], Callable[[], None]]
+"""Listens to a resource by its public URI, and tells what is said of it: first a reply, whether that began, then
+notifications, and None when there will be no more. What it returns ends it. It raises a GatewayFault where nobody has
+the resource."""
+
+
+class JointChild:
+    is_modern = False
+
+    def __init__(self, joint: Joint, sees: Sight, subscribe: Subscribe) -> None:
+        self.mint: Iterator[int] = count(1)
+        self._joint = joint
+        self._sees = sees
+        self._subscribe = subscribe
+        self._member: Member | None = None
+        self._catalog = joint.known.catalog
+        self._timer: PatientTimer | None = None
+        self._is_late = False
+        self._subscriptions: list[Callable[[], None]] = []
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all is known, or it took too long."""
+        return self._is_late or self._joint.known.is_whole
+
+    @property
+    def greeted(self) -> Raw | None:
+        known = self._joint.known
+        return introductions.introduced(known.inventories, self._joint.rules.version, is_whole=known.is_whole)
+
+    def server_info(self) -> Raw | None:
+        return payload(introductions.server_info(self._joint.rules.version))
+
+    def join(self, member: Member) -> int:
+        self._member = member
+        self._joint.watch(self._learn)
+        if not self.is_ready:
+            loop = asyncio.get_running_loop()
+            self._timer = PatientTimer(loop, loop.time() + self._joint.rules.patience, self._late)
+        return 1
+
+    def leave(self, _party: int) -> None:
+        self._member = None
+        self._joint.unwatch(self._learn)
+        if self._timer is not None:
+            self._timer.cancel()
+        ends, self._subscriptions = self._subscriptions, []
+        for end in ends:
+            end()
+
+    def submit(self, _party: int, message: Message) -> None:
+        if isinstance(message, Request):
+            self._tell(self._answer(message))
+
+    def hold(self, _party: int) -> list[Message]:
+        """Nobody asks anything."""
+        return []
+
+    def withdraw(self, _ident: int) -> bool:
+        return False
+
+    def doubt(self) -> None:
+        """There is no process that could be stuck."""
+
+    def _answer(self, request: Request) -> Reply | None:
+        try:
+            if request.method == methods.SUBSCRIBE:
+                uri = methods.resource_uri(request.params)
+                self._subscriptions.append(self._subscribe(uri, partial(self._said, request)))
+                return None
+            return Result(request.id, self._found(request))
+        except GatewayFault as fault:
+            return failure(request.id, fault)
+
+    def _found(self, request: Request) -> Raw:
+        joint, catalog, shelf = self._joint, self._joint.known.catalog, SHELF_OF.get(request.method)
+        if joint.rules.find is not None:
+            if shelf == "tools":
+                return finding.TOOLS
+            search = finding.search(request, joint.rules.found)
+            if search is not None:
+                return finding.found(joint.rules.find(catalog, search.query, search.limit, self._sees))
+        if shelf is None:
+            raise UnknownMethod(f"unknown method {request.method[:100]!r}")
+        return catalog.page(
+            shelf, methods.cursor(request.params), joint.rules.page, lambda entry: self._sees(shelf, entry)
+        )
+
+    def _said(self, subscribe: Request, message: Message | None) -> None:
+        match message:
+            case None:
+                self._lost()
+            case Notification():
+                self._tell(message)
+            case _:
+                began = isinstance(message, Result)
+                refused = Unavailable("the server does not tell of this resource", reason="not_subscribed")
+                self._tell(result(subscribe.id, {}) if began else failure(subscribe.id, refused))
+
+    def _lost(self) -> None:
+        """One of the servers ended what it was listened to for; whoever listens begins anew."""
+        if self._member is not None:
+            self._member.lost(Unavailable("a server ended the subscription", reason="ended"))
+
+    def _tell(self, message: Message | None) -> None:
+        if message is not None and self._member is not None:
+            self._member.deliver(message)
+
+    def _learn(self) -> None:
+        before, self._catalog = self._catalog, self._joint.known.catalog
+        if self._timer is not None and self.is_ready:
+            self._now_ready()
+            return
+        changed = {listed.changed for shelf, listed in LISTED.items() if not self._catalog.is_like(before, shelf)}
+        for method in sorted(changed):
+            self._tell(Notification(method))
+
+    def _late(self) -> None:
+        self._is_late = True
+        self._now_ready()
+
+    def _now_ready(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._member is not None:
+            self._member.ready()
