@@ -18,7 +18,7 @@ from app.asgi import create_app
 from app.cli import parent, signals, streams
 from app.cli.hardening import refuse_root
 from app.cli.listener import BACKLOG, listener
-from app.config import Config
+from app.config import Config, ConfigError
 from app.config.listening import Listen
 from app.config.tree import Viaduct as Settings
 from app.edge.app import Viaduct
@@ -40,7 +40,7 @@ def serve_until_stopped(config: Config, banner: Banner, *, exit_with_parent: boo
     """Serve until a signal says stop; the exit code.
 
     Raises:
-        ConfigError: the address cannot be listened on, or not as root.
+        ConfigError: the address cannot be listened on, or not as root, or two things have one name.
     """
     raise_open_files()
     with listener(config.listen) as taken:
@@ -64,6 +64,8 @@ async def _serve(
             await server.serve(sockets=[taken])
     except SystemExit:
         # uvicorn's way to say that the application's start failed; it has logged why.
+        if app.disagreement:
+            raise ConfigError(f"viaduct.naming: {app.disagreement}") from None
         return 1
     return 0
 

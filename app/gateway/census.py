@@ -1,6 +1,6 @@
 """What there is at each server now, counted when somebody asks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from app.core.supervision import ServerView
 from app.gateway.exchanges import Exchanges
@@ -17,8 +17,9 @@ def taken(
     sleepers: Sleepers,
     exchanges: Exchanges,
     left: Iterable[ServerView] = (),
+    unread: Mapping[str, str] | None = None,
 ) -> dict[str, Census]:
-    """`views` are of these upstreams, in their order. What there is still at servers that were `left` is counted with
+    """`views` are of these upstreams, in their order; `unread` says why lists of which could not be read. What there is still at servers that were `left` is counted with
     those of the same name."""
     counted = {upstream.name: _of_children(upstream, view) for upstream, view in zip(upstreams, views, strict=True)}
     for server, number in sleepers.by_server().items():
@@ -27,6 +28,9 @@ def taken(
     for view in left:
         if view.name in counted:
             _count_children(counted[view.name], view)
+    for server, reason in (unread or {}).items():
+        if server in counted:
+            counted[server].unread = reason
     nowhere = Census()
     for session in sessions:
         census = counted.get(session.upstream, nowhere)

@@ -83,6 +83,10 @@ class Gateway:
         self._joints.start()
         self._tasks.spawn(sweep_forsaken_off_loop(), "sweep")
 
+    async def disagreement(self) -> str:
+        """Why it cannot serve what it is to serve, in one sentence, once that is known; nothing if it can."""
+        return await self._joints.disagreement()
+
     async def stop(self) -> None:
         """End every session and wait until every child is gone."""
         self.is_draining = True
@@ -163,7 +167,8 @@ class Gateway:
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
         sessions, left = self._sessions.values(), self.supervisor.views(self.left)
-        return taken(self.upstreams.values(), self.views(), sessions, self._sleepers, self.exchanges, left)
+        unread = self._joints.absences
+        return taken(self.upstreams.values(), self.views(), sessions, self._sleepers, self.exchanges, left, unread)
 
     def adopt(self, settings: GatewaySettings, seconds: float) -> Succession:
         """From now on it is as these settings say, from within the loop; calls at servers that are no more, or are

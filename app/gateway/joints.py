@@ -1,9 +1,11 @@
 """Servers that are served as one: the views that clients have of them, and their seats there."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from app.core.catalog import Conflict
+from app.core.conflicts import disagreement
 from app.core.revival import Told
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.common import CommonChild
@@ -40,6 +42,21 @@ class Joints:
         if self._settings.catalog.begins == "start":
             for upstream in self.upstreams.values():
                 _ = self.of(upstream).known
+
+    async def disagreement(self) -> str:
+        """Where names are as the servers give them: which are taken, once all have said what they offer."""
+        found: dict[str, tuple[Conflict, ...]] = {}
+        for name, upstream in self.upstreams.items():
+            if upstream.joint is not None and upstream.joint.naming == "none" and len(upstream.joint.servers) > 1:
+                joint = self.of(upstream)
+                await self._cataloguer.settle(joint.asked)
+                found[name] = joint.conflicts
+        return disagreement(found)
+
+    @property
+    def absences(self) -> Mapping[str, str]:
+        """Servers whose lists could not be read when that was last tried, and why."""
+        return self._cataloguer.absences
 
     def close(self) -> None:
         self._cataloguer.close()

@@ -1,13 +1,17 @@
 """Many servers behind one URL, some of which do not do what they should: the others serve as if nothing were."""
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 
 from tests.support.client import Client, called
-from tests.support.gateway import Gateway, eventually, serving
+from tests.support.gateway import ROOT, Gateway, eventually, serving
 from tests.support.http import on_loop
 from tests.support.metrics import number
 from tests.support.shelves import shelf, shelves
@@ -17,9 +21,10 @@ GOOD = ("good", shelf("good", "find", "pid"))
 MISSING = {"command": "/nowhere/there-is-no-such-server"}
 
 
-def joined(bad: dict[str, Any], **lists: Any) -> dict[str, Any]:
+def joined(bad: dict[str, Any], restarts: dict[str, Any] | None = None, **lists: Any) -> dict[str, Any]:
     """A server that is well, and one that may not be."""
-    return shelves(("bad", bad), GOOD, catalog={**LISTS, **lists}, restarts={"deaths": 50, "backoff": 0.05})
+    restarts = restarts or {"deaths": 50, "backoff": 0.05}
+    return shelves(("bad", dict(bad)), GOOD, catalog={**LISTS, **lists}, restarts=restarts)
 
 
 def at(method: str, deed: object, *tools: str, settings: dict[str, Any] | None = None, **has: Any) -> dict[str, Any]:
@@ -85,9 +90,11 @@ def test_a_server_that_can_never_start_is_told_by_the_metrics(tmp_path: Path) ->
     @on_loop
     async def told(gateway: Gateway) -> None:
         await is_well(await opened(gateway))
-        assert await number(gateway, "viaduct_server_state", server="bad", state="unstartable") == 1
+        assert await number(gateway, "viaduct_server_unread", server="bad", reason="exited_before_ready") == 1
+        assert await number(gateway, "viaduct_server_state", server="bad", state="failed") == 1
+        assert await number(gateway, "viaduct_server_unread", server="good") == 0
 
-    with serving(joined(MISSING), tmp_path) as gateway:
+    with serving(joined(at("initialize", "exit"), restarts={"deaths": 1}), tmp_path) as gateway:
         told(gateway)
 
 
@@ -175,3 +182,84 @@ def test_of_a_list_that_never_ends_so_many_pages_are_read(tmp_path: Path) -> Non
 
     with serving(joined(at("tools/list", "endless"), listTimeout=15, pages=7), tmp_path) as gateway:
         lists(gateway)
+
+
+def refused(content: dict[str, Any], folder: Path) -> str:
+    """What is said on stderr by a gateway that does not serve this."""
+    path = folder / "viaduct.json"
+    path.write_text(json.dumps(content))
+    command = [sys.executable, "-m", "app", "serve", "--port", "0", str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (78, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_two_things_of_one_name_are_refused_at_the_start_and_named(tmp_path: Path) -> None:
+    other = ("other", shelf("other", "pid", "alone", prompts=["review"]))
+    bad = shelf("bad", "find", prompts=["review"])
+    names = {"naming": "none", "catalog": LISTS}
+    said = refused(shelves(("bad", bad), GOOD, other, **names), tmp_path)
+    assert "the tool 'find' of bad and good at /mcp" in said
+    assert "the tool 'pid' of good and other at /mcp" in said
+    assert "the prompt 'review' of bad and other at /mcp" in said
+    group = {"naming": "prefix", "groups": {"two": {"servers": ["other", "good"], "naming": "none"}}}
+    said = refused(shelves(("bad", bad), GOOD, other, catalog=LISTS, **group), tmp_path)
+    assert "the tool 'pid' of other and good at /groups/two" in said
+    assert "/mcp" not in said
+
+
+def test_one_of_one_name_may_be_renamed_or_denied(tmp_path: Path) -> None:
+    named = shelf("bad", "find", "pid", settings={"tools": {"deny": ["pid"], "change": {"find": {"name": "search"}}}})
+
+    @on_loop
+    async def serves(gateway: Gateway) -> None:
+        client = await opened(gateway)
+        assert await tools(client) == ["search", "find", "pid"]
+        assert '"server": "bad", "tool": "find"' in await client.tool("search")
+
+    with serving(shelves(("bad", named), GOOD, naming="none", catalog=LISTS), tmp_path) as gateway:
+        serves(gateway)
+
+
+def test_of_two_that_come_to_have_one_name_the_second_is_left_out_and_the_log_says_so(tmp_path: Path) -> None:
+    late = shelf("late", "change", after=["change", "find", "new"])
+
+    @on_loop
+    async def left_out(gateway: Gateway) -> None:
+        client = await opened(gateway)
+        assert await tools(client) == ["find", "pid", "change"]
+        stream = await client.listen()
+        await client.tool("change")
+        assert (await anext(stream.messages()))["method"] == "notifications/tools/list_changed"
+        assert await tools(client) == ["find", "pid", "change", "new"]
+        assert '"server": "good"' in await client.tool("find")
+        assert eventually(lambda: "of the second is left out" in gateway.own_log()), gateway.own_log()
+        [line] = [line for line in gateway.own_log().split("\n") if "of the second is left out" in line]
+        assert 'named=find servers=["good", "late"]' in line
+        assert "at=/mcp" in line
+
+    with serving(shelves(GOOD, ("late", late), naming="none", catalog=LISTS), tmp_path) as gateway:
+        left_out(gateway)
+
+
+def test_a_server_that_cannot_be_read_does_not_keep_names_from_being_agreed_on(tmp_path: Path) -> None:
+    @on_loop
+    async def serves(gateway: Gateway) -> None:
+        assert await tools(await opened(gateway)) == ["find", "pid"]
+
+    for bad in (MISSING, at("tools/list", "hang")):
+        with serving(shelves(("bad", dict(bad)), GOOD, naming="none", catalog=LISTS), tmp_path) as gateway:
+            serves(gateway)
+
+
+def test_a_gateway_that_waits_for_what_servers_offer_can_be_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "viaduct.json"
+    slow = shelf("bad", "late", at={"initialize": "hang"})
+    path.write_text(json.dumps(shelves(("bad", slow), GOOD, naming="none")))
+    command = [sys.executable, "-m", "app", "serve", "--port", "0", str(path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any("lists read" in line for line in process.stderr)
+        process.terminate()
+        assert process.wait(10) == 0
