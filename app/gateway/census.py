@@ -19,8 +19,8 @@ def taken(
     left: Iterable[ServerView] = (),
     unread: Mapping[str, str] | None = None,
 ) -> dict[str, Census]:
-    """`views` are of these upstreams, in their order; `unread` says why lists of which could not be read. What there is still at servers that were `left` is counted with
-    those of the same name."""
+    """`views` are of these upstreams, in their order; `unread` says of whom the lists could not be read, and why. What
+    there is still at servers that were `left` is counted with those of the same name."""
     counted = {upstream.name: _of_children(upstream, view) for upstream, view in zip(upstreams, views, strict=True)}
     for server, number in sleepers.by_server().items():
         if server in counted:
