@@ -19,7 +19,7 @@ from app.cli import parent, signals, streams
 from app.cli.hardening import refuse_root
 from app.cli.listener import BACKLOG, listener
 from app.cli.reloading import Reloading
-from app.config import Config
+from app.config import Config, ConfigError
 from app.config.listening import Listen
 from app.config.tree import Viaduct as Settings
 from app.core.succession import Succession
@@ -46,7 +46,7 @@ def serve_until_stopped(
     """Serve until a signal says stop; the exit code. `read` reads the configuration again, where it is from a file.
 
     Raises:
-        ConfigError: the address cannot be listened on, or not as root.
+        ConfigError: the address cannot be listened on, or not as root, or two things have one name.
     """
     raise_open_files()
     with listener(config.listen) as taken:
@@ -76,6 +76,8 @@ async def _serve(
             await server.serve(sockets=[taken])
     except SystemExit:
         # uvicorn's way to say that the application's start failed; it has logged why.
+        if app.disagreement:
+            raise ConfigError(f"viaduct.naming: {app.disagreement}") from None
         return 1
     return 0
 

@@ -83,6 +83,8 @@ class Viaduct:
     ) -> None:
         self.gateway = gateway
         self.tally = settings.streams.tally
+        self.disagreement = ""
+        """Why it did not begin to serve."""
         self.authentication = authentication
         self._bearer = Bearer(authentication)
         self._generation = 0
@@ -269,13 +271,21 @@ class Viaduct:
         self._bearer.start()
         if self._numbers is not None:
             self._numbers.start()
+        self.disagreement = await self.gateway.disagreement()
+        if self.disagreement and not self.gateway.is_draining:
+            await self._stop()
+            await send({"type": "lifespan.startup.failed", "message": self.disagreement})
+            return
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        await self._stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _stop(self) -> None:
         if self._numbers is not None:
             self._numbers.stop()
         await self.gateway.stop()
         self._bearer.stop()
-        await send({"type": "lifespan.shutdown.complete"})
 
 
 def _path(scope: Scope) -> str:

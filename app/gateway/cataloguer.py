@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from app.core.inventory import Inventory
@@ -24,6 +24,8 @@ class Cataloguer:
         self, settings: CatalogSettings, find: Callable[[str], UpstreamSettings | None], start: StartChild
     ) -> None:
         self.inventories: dict[str, Inventory] = {}
+        self.absences: dict[str, str] = {}
+        """Servers whose lists could not be read when that was last tried, and why."""
         self.version = 0
         """Another number, whenever there is news."""
         self._settings = settings
@@ -31,10 +33,12 @@ class Cataloguer:
         self._start = start
         self._surveys: dict[str, Survey] = {}
         self._absent: dict[str, int] = {}
-        """Servers whose lists could not be read, and how often in a row that was so."""
+        """How often in a row that was so."""
         self._read_at: dict[str, float] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watchers: dict[Callable[[], None], None] = {}
+        self._settled: set[asyncio.Event] = set()
+        """Of those who wait until something is settled."""
         self._is_closed = False
 
     def want(self, servers: Iterable[str]) -> None:
@@ -46,6 +50,16 @@ class Cataloguer:
     def is_settled(self, server: str) -> bool:
         """Whether it is known what it offers, or that this cannot be known for now."""
         return server in self.inventories or server in self._absent
+
+    async def settle(self, servers: Collection[str]) -> None:
+        """Wait until all of them are settled, for as long as that takes, or until nobody wants to know any more."""
+        self.want(servers)
+        settled = asyncio.Event()
+        self._settled.add(settled)
+        while not self._is_closed and not all(map(self.is_settled, servers)):
+            await settled.wait()
+            settled.clear()
+        self._settled.discard(settled)
 
     def announced(self, server: str) -> None:
         """A child of it said that its lists changed."""
@@ -78,6 +92,8 @@ class Cataloguer:
             timer.cancel()
         for survey in list(self._surveys.values()):
             survey.close()
+        for settled in self._settled:
+            settled.set()
 
     def _survey(self, server: str) -> None:
         self._timers.pop(server, None)
@@ -93,6 +109,7 @@ class Cataloguer:
     def _read(self, server: str, inventory: Inventory) -> None:
         self._surveys.pop(server, None)
         self._absent.pop(server, None)
+        self.absences.pop(server, None)
         self._read_at[server] = asyncio.get_running_loop().time()
         counts = {
             "tools": len(inventory.tools),
@@ -107,6 +124,7 @@ class Cataloguer:
     def _unread(self, server: str, fault: GatewayFault) -> None:
         """What was known of it stays: its children may yet start."""
         self._surveys.pop(server, None)
+        self.absences[server] = fault.reason
         times = self._absent[server] = self._absent.get(server, 0) + 1
         pause = min(self._settings.retry_seconds * 2 ** min(times - 1, 30), self._settings.retry_max_seconds)
         pause = max(pause, fault.retry_after or 0.0)
@@ -134,3 +152,5 @@ class Cataloguer:
         self.version += 1
         for changed in list(self._watchers):
             changed()
+        for settled in self._settled:
+            settled.set()

@@ -18,8 +18,10 @@ def taken(
     sessions: Iterable[LiveSession],
     sleepers: Sleepers,
     exchanges: Exchanges,
+    unread: Mapping[str, str],
 ) -> dict[str, Census]:
-    """What there is still at servers that were left is counted with those of the same name."""
+    """What there is still at servers that were left is counted with those of the same name; `unread` says of whom the
+    lists could not be read, and why."""
     counted = {name: Census() for name in (*upstreams, *(joint.name for joint in joints))}
     for view in views:
         counted[view.name].state = view.state
@@ -32,6 +34,9 @@ def taken(
     for server, number in sleepers.by_server().items():
         if server in counted:
             counted[server].asleep = number
+    for server, reason in unread.items():
+        if server in counted:
+            counted[server].unread = reason
     nowhere = Census()
     for session in sessions:
         census = counted.get(session.upstream, nowhere)

@@ -82,6 +82,10 @@ class Gateway:
         self._joints.start()
         self._tasks.spawn(sweep_forsaken_off_loop(), "sweep")
 
+    async def disagreement(self) -> str:
+        """Why it cannot serve what it is to serve, in one sentence, once that is known; nothing if it can."""
+        return await self._joints.disagreement()
+
     async def stop(self) -> None:
         """End every session and wait until every child is gone."""
         self.is_draining = True
@@ -174,7 +178,8 @@ class Gateway:
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
         left, sessions = self.supervisor.views(site.upstream for site in self._sites.leaving), self._sessions.values()
-        return taken(self.upstreams, self.joints, self.views(), left, sessions, self._sleepers, self.exchanges)
+        known = self.upstreams, self.joints, self.views(), left
+        return taken(*known, sessions, self._sleepers, self.exchanges, self._joints.absences)
 
     def adopt(self, settings: GatewaySettings, seconds: float) -> Succession:
         """From now on it is as these settings say, from within the loop; calls at servers that are no more, or are

@@ -1,8 +1,9 @@
 """Servers that are served as one, as one kind of client sees them."""
 
+import logging
 from collections.abc import Callable, Mapping
 
-from app.core.catalog import Catalog, Entry, composed
+from app.core.catalog import Catalog, Conflict, Entry, composed
 from app.core.inventory import Inventory
 from app.core.joining import Known, Rules, Sight
 from app.core.joint_names import JointNames
@@ -10,6 +11,10 @@ from app.core.ranking import Ranker, described
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.settings import JointSettings, UpstreamSettings
 from app.search.fts import Fts
+
+log = logging.getLogger("viaduct.catalog")
+
+_TOLD_MAX = 10_000
 
 
 class Joint:
@@ -23,6 +28,8 @@ class Joint:
     ) -> None:
         self._cataloguer = cataloguer
         self._product = version
+        self._told: set[Conflict] = set()
+        """Conflicts that the log knows of."""
         self._known: Known
         self._ranker: tuple[Catalog, Ranker] | None = None
         self.adopt(upstream, own)
@@ -32,7 +39,7 @@ class Joint:
         settings = upstream.joint
         assert settings is not None  # noqa: S101 - it is several
         self.settings = settings
-        self._asked = [server for server in settings.servers if server not in own]
+        self.asked = [server for server in settings.servers if server not in own]
         self._version = -1
         is_search = settings.mode == "search"
         self.names = JointNames(lambda: self.known.catalog, finds=is_search)
@@ -53,14 +60,19 @@ class Joint:
     def known(self) -> Known:
         """What is known now; whoever asks wants to know."""
         cataloguer = self._cataloguer
-        cataloguer.want(self._asked)
+        cataloguer.want(self.asked)
         if self._version != cataloguer.version:
             self._version = cataloguer.version
             found = cataloguer.inventories
             inventories = {server: found[server] for server in self.settings.servers if server in found}
-            is_whole = all(map(cataloguer.is_settled, self._asked))
+            is_whole = all(map(cataloguer.is_settled, self.asked))
             self._known = Known(inventories, self._compose(inventories), is_whole)
         return self._known
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """As far as is known by now; nobody has seen them yet."""
+        return self._composed(self._cataloguer.inventories).conflicts
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._cataloguer.watch(changed)
@@ -72,8 +84,29 @@ class Joint:
         self._cataloguer.announced(server)
 
     def _compose(self, inventories: Mapping[str, Inventory]) -> Catalog:
+        """Of what is known to all, or of what one session sees."""
+        catalog = self._composed(inventories)
+        if catalog.conflicts:
+            self._tell(catalog.conflicts)
+        return catalog
+
+    def _composed(self, inventories: Mapping[str, Inventory]) -> Catalog:
         ordered = {server: inventories[server] for server in self.settings.servers if server in inventories}
         return composed(ordered, self.settings.naming, self.settings.shaping)
+
+    def _tell(self, conflicts: tuple[Conflict, ...]) -> None:
+        for conflict in conflicts:
+            if conflict not in self._told:
+                extra = {
+                    "at": self.rules.name,
+                    "kind": conflict.shelf,
+                    "named": conflict.public,
+                    "servers": conflict.servers,
+                }
+                log.warning("two servers have something of one name: that of the second is left out", extra=extra)
+        if len(self._told) > _TOLD_MAX:
+            self._told.clear()
+        self._told.update(conflicts)
 
     def _find(self, catalog: Catalog, query: str, limit: int, sees: Sight) -> list[Entry]:
         """The best of what may be seen, however much that is better may not."""

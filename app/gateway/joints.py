@@ -8,6 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 from app.auth.principal import Principal
+from app.core.catalog import Conflict
+from app.core.conflicts import disagreement
 from app.core.revival import Told
 from app.core.succession import Succession
 from app.gateway.cataloguer import Cataloguer
@@ -59,6 +61,21 @@ class Joints:
         if self._settings.catalog.begins == "start":
             for upstream in self.upstreams.values():
                 _ = self.of(upstream).known
+
+    async def disagreement(self) -> str:
+        """Where names are as the servers give them: which are taken, once all have said what they offer."""
+        found: dict[str, tuple[Conflict, ...]] = {}
+        for name, upstream in self.upstreams.items():
+            if upstream.joint is not None and upstream.joint.naming == "none" and len(upstream.joint.servers) > 1:
+                joint = self.of(upstream)
+                await self._cataloguer.settle(joint.asked)
+                found[name] = joint.conflicts
+        return disagreement(found)
+
+    @property
+    def absences(self) -> Mapping[str, str]:
+        """Servers whose lists could not be read when that was last tried, and why."""
+        return self._cataloguer.absences
 
     def close(self) -> None:
         self._cataloguer.close()

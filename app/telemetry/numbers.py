@@ -78,6 +78,10 @@ def _states(known: Known) -> Counted:
     return [((at, state), server.now.state == state) for at, server in known.servers.items() for state in SERVER_STATES]
 
 
+def _unread(known: Known) -> Counted:
+    return [((at, server.now.unread), 1) for at, server in known.servers.items() if server.now.unread]
+
+
 def _calls(known: Known) -> Iterator[tuple[Labels, float]]:
     for at, server in known.servers.items():
         for era, calls in (("legacy", server.tally.legacy), ("modern", server.tally.modern)):
@@ -128,6 +132,9 @@ NUMBERS = (
         lambda known: [((), known.is_store_failing)],
     ),
     Number("viaduct_server_state", "gauge", "1 for the state that a server is in", ("server", "state"), _states),
+    Number(
+        "viaduct_server_unread", "gauge", "1 for why a server's lists could not be read", ("server", "reason"), _unread
+    ),
     by_word("viaduct_children", "gauge", "Child processes", "state", lambda at: at.now.children),
     of_each("viaduct_child_starts_total", "counter", "Children started", lambda at: at.tally.child_starts),
     of_each(

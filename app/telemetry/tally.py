@@ -171,6 +171,8 @@ class Census:
     streams: int = 0
     children: Words = field(default_factory=lambda: dict.fromkeys(STATES, 0))
     waiting_bytes: int = 0
+    unread: str = ""
+    """Why its lists could not be read, where it is one of many."""
 
 
 def count(words: Words, word: str) -> None:

@@ -4,7 +4,9 @@ python -I -S shelf.py [JSON]
 
 The JSON says what it has: `tools`, `prompts`, `resources` and `templates` are names; `page` how many are on one;
 `instructions`; `about` what it says of each tool besides; `slow` for how many seconds each list takes; `after` what `tools` are once `change` was called;
-`needs` names a capability without which a client does not see the tools in `more`.
+`needs` names a capability without which a client does not see the tools in `more`; `count` is how many further tools
+there are. `at` says by methods what it does instead of answering: `hang`, `exit`, `exit until FILE` is there, `noise`,
+which is no message, `endless` pages; what is no text is its result.
 Every tool says who was called with what; some are known by their names:
 
     change    announces other tools          ask       asks its client the question `arguments.method`
@@ -21,8 +23,9 @@ import time
 
 WITH = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 NAME = WITH.get("name", "shelf")
+NEVER = object()
 lists = {
-    "tools": list(WITH.get("tools", ())),
+    "tools": [*WITH.get("tools", ()), *(f"number_{number}" for number in range(WITH.get("count", 0)))],
     "prompts": list(WITH.get("prompts", ())),
     "resources": list(WITH.get("resources", ())),
     "templates": list(WITH.get("templates", ())),
@@ -165,8 +168,29 @@ def answer(method: str, params: dict[str, object]) -> object:
     return None
 
 
+def astray(method: str, params: dict[str, object]) -> object:
+    """The result; None where it is to be as it should be."""
+    deed = WITH["at"][method]
+    if not isinstance(deed, str):
+        return deed
+    if deed == "exit" or (deed.startswith("exit until ") and not os.path.exists(deed.removeprefix("exit until "))):
+        os._exit(1)
+    if deed == "noise":
+        sys.stdout.write("[this is no message\n")
+        sys.stdout.flush()
+    if deed == "endless":
+        number = int(params.get("cursor", 0))
+        return {"tools": [tool(f"endless_{number}")], "nextCursor": str(number + 1)}
+    return NEVER if deed in ("hang", "noise") else None
+
+
 def serve(message: dict[str, object]) -> None:
-    found = answer(message["method"], message.get("params") or {})
+    method, params = message["method"], message.get("params") or {}
+    found = astray(method, params) if method in WITH.get("at", ()) else None
+    if found is NEVER:
+        return
+    if found is None:
+        found = answer(method, params)
     if found is None:
         send({"id": message["id"], "error": {"code": -32602, "message": f"unknown: {message['method']}"}})
     else:
