@@ -5,16 +5,18 @@ from functools import partial
 from pathlib import Path
 
 from app.auth.authentication import Authentication, Introspected, Keeping, Signed
+from app.auth.claims import Ours
 from app.auth.policy import EVERYTHING
 from app.auth.tokens import Entry, StaticTokens
 from app.auth.tokens_file import TokensFile
-from app.config import ConfigError, credentials, tree
+from app.config import Config, ConfigError, credentials, tree
 from app.edge.oauth import ResourceServer
+from app.gateway.credentials import claims_in
 
 
-def authentication(settings: tree.Viaduct, places: Sequence[str]) -> Authentication:
+def authentication(config: Config, places: Sequence[str]) -> Authentication:
     """`places` are the paths of the servers, each without its last part."""
-    auth = settings.auth
+    settings, auth = config.viaduct, config.viaduct.auth
     fixed = [_entry(token) for token in auth.tokens]
     static = StaticTokens(fixed)
     reload = None
@@ -23,7 +25,8 @@ def authentication(settings: tree.Viaduct, places: Sequence[str]) -> Authenticat
         file.look()
         reload = file.look
     resources = frozenset(f"{settings.public_url}{place}/{end}" for place in places for end in ("mcp", "sse"))
-    signed, introspected = _of_issuers(settings, resources) if auth.has_issuers else ([], None)
+    ours = Ours(resources, _claims_read(config))
+    signed, introspected = _of_issuers(settings, ours) if auth.has_issuers else ([], None)
     return Authentication(
         static,
         signed,
@@ -51,10 +54,16 @@ def _of_policy(rules: Sequence[tree.PolicyRule]) -> tuple[str, ...]:
     return tuple(scope for scope in named if scope not in (EVERYTHING, credentials.OFFLINE))
 
 
-def _of_issuers(settings: tree.Viaduct, resources: frozenset[str]) -> tuple[Sequence[Signed], Introspected | None]:
+def _claims_read(config: Config) -> frozenset[str]:
+    """By the policy, and by what children are given."""
+    named = frozenset(name for rule in config.viaduct.policy for name in rule.claims)
+    return named.union(*(claims_in(server.templates) for server in config.servers.values()))
+
+
+def _of_issuers(settings: tree.Viaduct, ours: Ours) -> tuple[Sequence[Signed], Introspected | None]:
     from app.issuers import verifiers
 
-    return verifiers(settings, resources)
+    return verifiers(settings, ours)
 
 
 def _entries(fixed: tuple[tree.Token, ...], path: Path) -> list[Entry]:

@@ -66,7 +66,7 @@ def create_app(config: Config | None = None) -> Viaduct:
             settings.limits.greeting,
         ),
         _guards(config),
-        None if config.no_auth else authentication(settings, places),
+        None if config.no_auth else authentication(config, places),
         public.path.rstrip("/"),
         _metrics(gateway, tally, settings.metrics),
         None if config.no_auth else resource_server(settings),

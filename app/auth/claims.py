@@ -27,6 +27,17 @@ class Expected:
     leeway: float = 30
     lifetime_max: float = 86_400
     is_expiry_needed: bool = True
+    claims_read: frozenset[str] | None = None
+    """Those that anybody here looks at, beside the above; None for all. What else an issuer says may be new with each
+    answer, as the seconds that are left, and makes nobody somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What is asked of every issuer's tokens here: the URLs they may be for, and the claims that anybody looks at."""
+
+    resources: frozenset[str]
+    claims_read: frozenset[str]
 
 
 def admitted(claims: Claims, expected: Expected, now: float) -> Principal:
@@ -48,7 +59,7 @@ def admitted(claims: Claims, expected: Expected, now: float) -> Principal:
         expected.issuer,
         "" if client is None else _text(client, "bad_client"),
         resources,
-        MappingProxyType(claims),
+        MappingProxyType(_read(claims, expected.claims_read)),
     )
 
 
@@ -100,6 +111,10 @@ def _moment(claims: Claims, name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e12:
         raise BadToken(f"bad_{name}")
     return math.floor(value)
+
+
+def _read(claims: Claims, names: frozenset[str] | None) -> Claims:
+    return claims if names is None else {name: value for name, value in claims.items() if name in names}
 
 
 def _text(value: object, cause: str) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.auth.principal import Principal
 
@@ -30,12 +30,12 @@ class KnownTokens:
         return None if known is None or self._wall_clock() >= known.until else known.principal
 
     def keep(self, token: str, sha256: bytes, principal: Principal, seconds: float) -> Principal:
-        """One who is still the same stays the same object, whose end others may wait for."""
+        """One who is still the same keeps the term, whose end others may wait for, even if it is to come later now."""
         former = self._all.pop(sha256, None)
         if former is None:
             self._make_room()
-        elif former.principal == principal and former.principal.term.how is None:
-            principal = former.principal
+        elif _is_same(former.principal, principal) and former.principal.term.how is None:
+            principal = replace(principal, term=former.principal.term)
         else:
             former.principal.term.end("revoked")
         until = self._wall_clock() + seconds
@@ -70,6 +70,11 @@ class KnownTokens:
             oldest = next(idle, None)
             if oldest is not None:
                 del self._all[oldest]
+
+
+def _is_same(former: Principal, now: Principal) -> bool:
+    """Some issuers lengthen a token's life with each use, and say so whenever they are asked."""
+    return former == replace(now, expires_at=former.expires_at)
 
 
 def is_expired(principal: Principal, now: float) -> bool:

@@ -33,8 +33,17 @@ Template: TypeAlias = tuple[str | SecretFile | Reference, ...]
 
 def headers_in(templates: Mapping[str, Template]) -> frozenset[str]:
     """The headers that are asked for."""
+    return _names_in(templates, "header")
+
+
+def claims_in(templates: Mapping[str, Template]) -> frozenset[str]:
+    """The claims."""
+    return _names_in(templates, "claim")
+
+
+def _names_in(templates: Mapping[str, Template], kind: Literal["header", "claim"]) -> frozenset[str]:
     references = (part for template in templates.values() for part in template if isinstance(part, Reference))
-    return frozenset(reference.name for reference in references if reference.kind == "header")
+    return frozenset(reference.name for reference in references if reference.kind == kind)
 
 
 def late_parts(templates: Mapping[str, Template]) -> dict[str, tuple[str | SecretFile, ...]]:
@@ -78,8 +87,7 @@ def bound(upstream: "UpstreamSettings", said: Mapping[str, str], principal: Prin
 def unbound(upstream: "UpstreamSettings") -> "UpstreamSettings":
     """The server as nobody's: what a client would say is empty."""
     said = dict.fromkeys(headers_in(upstream.templates), "")
-    references = (part for template in upstream.templates.values() for part in template if isinstance(part, Reference))
-    claims = {part.name: "" for part in references if part.kind == "claim"}
+    claims = dict.fromkeys(claims_in(upstream.templates), "")
     return bound(upstream, said, Principal("nobody", frozenset(), claims=claims))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -295,9 +296,27 @@ async def test_a_token_that_is_still_good_goes_on_unnoticed(world: World) -> Non
     world.now = NOW + 60
     world.all.start()
     assert await soon(lambda: known(world, "opaque"))
-    assert world.all.find("opaque") is principal
+    found = world.all.find("opaque")
+    assert found is not None
+    assert found.term is principal.term
     assert not end.done()
     end.cancel()
+
+
+@in_world
+async def test_a_token_whose_life_its_issuer_lengthens_goes_on_until_its_new_end(world: World) -> None:
+    world.asked.known["opaque"] = eve = Principal("eve", frozenset(), NOW + 100, "https://other")
+    end = asyncio.ensure_future(told(await world.all.ask("opaque")))
+    await asyncio.sleep(0)
+    world.asked.known["opaque"] = replace(eve, expires_at=NOW + 200)
+    world.now = NOW + 60
+    await world.all.ask("opaque")
+    world.now = NOW + 119
+    world.all.start()
+    assert world.all.find("opaque") is not None
+    assert not end.done()
+    world.now = NOW + 200
+    assert await end == "expired"
 
 
 @in_world

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,22 @@ async def test_a_token_that_its_issuer_ends_loses_its_streams_too(gateway: Gatew
     issuer.status = 200
     del issuer.active["opaque"]
     await closed_after_retry(stream)
+
+
+@on_loop
+async def test_a_token_of_which_its_issuer_says_something_new_each_time_keeps_its_streams(
+    gateway: Gateway, issuer: Issuer
+) -> None:
+    eve = {"sub": "eve", "aud": PUBLIC}
+    issuer.active["changing"] = {**eve, "expires_in": 600}
+    client = await Client(gateway, token="changing").open(CAPS)
+    stream = await client.listen()
+    await stream.anything()
+    for left in (500, 400, 300):
+        issuer.active["changing"] = {**eve, "expires_in": left, "exp": int(time.time()) + 1000 - left}
+        assert await soon(partial(has_asked, issuer, len(issuer.asked), client.status))
+    events = [await stream.anything() for _ in range(3)]
+    assert all(event.comment is not None for event in events)
 
 
 @on_loop
