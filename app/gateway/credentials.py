@@ -5,6 +5,7 @@ is behind us (2025-11-25, basic/authorization: "Access Token Privilege Restricti
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -104,15 +105,16 @@ def _value(reference: Reference, said: Mapping[str, str], principal: Principal) 
 
 
 def _claim(principal: Principal, name: str) -> str | None:
-    """Who has no issuer is its own subject."""
+    """Who has no issuer is its own subject. What no environment can carry is not there."""
     value = principal.claims.get(name)
     if value is None and name == "sub" and not principal.claims:
         return principal.name
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) and "\0" not in str(value) else None
+    return str(value) if isinstance(value, str | int | float) and not _UNFIT.search(str(value)) else None
 
 
+_UNFIT = re.compile("[\0\ud800-\udfff]")
 _IDLE_MAX = 1000
 
 
