@@ -3,7 +3,7 @@
 import re
 from ipaddress import ip_network
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -88,9 +88,17 @@ def plain_text(value: str) -> str:
 def url(value: str) -> str:
     """As the issuer writes it: it is compared letter by letter."""
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s#]", value) or "@" in parts.netloc:
+    is_plain = parts.hostname and "@" not in parts.netloc and not re.search(r"[\s#]", value)
+    if parts.scheme not in ("http", "https") or not is_plain or not _has_possible_port(parts):
         raise ValueError("must be a URL as in https://idp.example.com, without a fragment")
     return value
+
+
+def _has_possible_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 def network(value: str) -> str:

@@ -53,6 +53,10 @@ def failed(url: str, allowed: tuple[str, ...] = ("127.0.0.1",), **more: Any) -> 
         "2001:0:53aa:64c::",
         "255.255.255.255",
         "192.0.2.1",
+        "::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "64:ff9b:1::7f00:1",
+        "fec0::1",
     ],
 )
 def test_a_private_address_is_private_in_every_disguise(address: str) -> None:
@@ -69,6 +73,11 @@ def test_no_private_host_is_asked_unless_it_is_allowed(issuer: Issuer, host: str
     url = issuer.url.replace("127.0.0.1", host)
     assert "private address" in failed(f"{url}/jwks", ())
     assert issuer.asked == []
+
+
+@pytest.mark.parametrize("port", [0, 65_536, 99_999])
+def test_a_port_that_cannot_be_is_a_failure_like_others(port: int) -> None:
+    assert failed(f"http://127.0.0.1:{port}/jwks") == "not a URL of HTTP"
 
 
 def test_a_host_with_one_private_address_among_others_is_not_asked(
