@@ -5,6 +5,7 @@ A token holds 256 random bits, which needs no slow hash.
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,8 @@ from app.auth.principal import Principal
 PREFIX = "sha256:"
 OURS = "vdt_"
 """How tokens that we made begin."""
+BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""RFC 6750, section 2.1: what an Authorization header can carry."""
 WEAK_LENGTH = 16
 """A token of fewer characters can be guessed."""
 

@@ -233,6 +233,14 @@ def test_whatever_goes_wrong_nobody_is_let_in(wrong: Exception) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("token", ["", "a b", "a,b", '"a"', "a=b", "<a>", "a\t"])
+def test_what_no_issuer_could_have_made_is_asked_about_nowhere(token: str) -> None:
+    world = World()
+    assert not world.all.is_askable(token)
+    assert asyncio.run(world.outcome(token)) == "unknown"
+    assert world.asked.count == 0
+
+
 def test_without_introspection_only_what_could_be_signed_is_asked_about() -> None:
     world = World(introspects=False)
     assert [world.all.is_askable(token) for token in ("opaque", "a.b", world.signed())] == [False, False, True]
