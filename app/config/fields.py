@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from app.auth.expiry import unix_seconds
 from app.auth.targets import Pattern
+from app.auth.tokens import hash_of
 
 _YEAR = 31_536_000
 
@@ -22,6 +23,7 @@ PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
 _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
+_PATH = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
 
 
@@ -29,7 +31,7 @@ def public_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(parts.netloc.lower()):
         raise ValueError("must be like https://mcp.example.com, a path prefix allowed")
-    if "?" in value or "#" in value or re.search(r"\s|//|\.\.", parts.path):
+    if "?" in value or "#" in value or "//" in parts.path or ".." in parts.path or not _PATH.fullmatch(parts.path):
         raise ValueError("must have no query, no fragment and a plain path, like https://example.com/mcp-gateway")
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 
@@ -52,6 +54,8 @@ def token_hash(value: str) -> str:
     lowered = value.lower()
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", lowered):
         raise ValueError("must be sha256: and 64 hexadecimal digits; `viaduct token` prints one")
+    if lowered == hash_of(""):
+        raise ValueError("must be that of a token, and is that of an empty text; `viaduct token` prints one")
     return lowered
 
 
