@@ -6,16 +6,16 @@ answer is small and in time, or none.
 """
 
 import asyncio
-import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from ssl import SSLContext
 from typing import TypeAlias
 
 import httpx
 
-Address: TypeAlias = IPv4Address | IPv6Address
+from app.auth.names import Address, Names
+
 Network: TypeAlias = IPv4Network | IPv6Network
 
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -54,6 +54,7 @@ class Outbound:
         self._allowed = tuple(ip_network(each) for each in allowed)
         self._seconds = seconds
         self._bytes_max = bytes_max
+        self._names = Names()
         self._trust: SSLContext | None = None
 
     async def fetch(self, url: str, form: Form | None = None) -> Fetched:
@@ -86,8 +87,7 @@ class Outbound:
         port = url.port if url.port is not None else (443 if url.scheme == "https" else 80)
         if port not in _PORTS:
             raise FetchFailed("not a URL of HTTP")
-        found = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
-        addresses = [ip_address(str(each[4][0]).partition("%")[0]) for each in found][:_ADDRESSES_MAX]
+        addresses = (await self._names.addresses(url.host, port))[:_ADDRESSES_MAX]
         for address in addresses:
             is_allowed = any(address in network for network in self._allowed)
             if not is_allowed and not is_public(address):
