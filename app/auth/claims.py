@@ -1,16 +1,15 @@
 """What an issuer says of a token, judged: for whom, from whom, since when and until when; and who that is."""
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from app.auth.compact import Claims
 from app.auth.principal import Principal
+from app.auth.tokens import SCOPE
 from app.auth.verdicts import BadToken
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _TEXT_MAX = 1024
 _EVERYTHING = "*"
 """As a scope it means everything, which only the operator of this gateway may give."""
@@ -128,6 +127,6 @@ def _scopes(claims: Claims, name: str) -> frozenset[str]:
     """A string of words or a list of them; `scp` is what some issuers call it."""
     value = claims.get(name, claims.get("scp", ""))
     words = value.split() if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) and _SCOPE.fullmatch(word) for word in words):
+    if not isinstance(words, list) or not all(isinstance(word, str) and SCOPE.fullmatch(word) for word in words):
         raise BadToken("bad_scope")
     return frozenset(words) - {_EVERYTHING}

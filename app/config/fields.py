@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from app.auth.expiry import unix_seconds
 from app.auth.targets import Pattern
-from app.auth.tokens import hash_of
+from app.auth.tokens import SCOPE, hash_of
 
 _YEAR = 31_536_000
 
@@ -21,7 +21,6 @@ Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
 Memory = Annotated[int, Field(ge=1 << 20, le=1 << 50)]
 PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
 _PATH = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
@@ -60,7 +59,7 @@ def token_hash(value: str) -> str:
 
 
 def scope(value: str) -> str:
-    if not _SCOPE.fullmatch(value):
+    if not SCOPE.fullmatch(value):
         raise ValueError("must be one word of visible ASCII without quotes and backslashes")
     return value
 
