@@ -69,7 +69,7 @@ def create_app(config: Config | None = None) -> Viaduct:
 def authentication(config: Config, former: Authentication | None = None, left: Sequence[str] = ()) -> Authentication:
     """`left` are servers that are not configured any more, and still used."""
     places = [*joining.places(config), *(f"/servers/{name}" for name in left)]
-    return admitting.authentication(config.viaduct, places, former)
+    return admitting.authentication(config, places, former)
 
 
 def oauth(config: Config) -> ResourceServer | None:

@@ -13,7 +13,7 @@ from typing import Protocol
 from app.auth.compact import Compact, is_compact, parse
 from app.auth.known import Known, KnownTokens, is_expired
 from app.auth.principal import Principal
-from app.auth.tokens import OURS, StaticTokens, digest
+from app.auth.tokens import BEARER, OURS, StaticTokens, digest
 from app.auth.verdicts import BadToken, CannotVerify
 
 log = logging.getLogger("viaduct.auth")
@@ -94,8 +94,9 @@ class Authentication:
         return self.static.find(sha256) or self._known.find(sha256)
 
     def is_askable(self, token: str) -> bool:
-        """Whether more can be found out about a token that is not known."""
-        if token.startswith(OURS):
+        """Whether more can be found out about a token that is not known. What no issuer could have made is shown to
+        none: it might take the question for a malformed one."""
+        if token.startswith(OURS) or not BEARER.fullmatch(token):
             return False
         return self._introspection is not None or (bool(self._issuers) and is_compact(token))
 

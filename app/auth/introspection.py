@@ -15,6 +15,9 @@ from app.auth.verdicts import BadToken, CannotVerify
 
 log = logging.getLogger("viaduct.auth")
 
+_ABOUT_US = frozenset({401, 404, 408, 429})
+"""Of the statuses that blame who asks: those that have nothing to do with the token."""
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -76,7 +79,7 @@ class Introspection:
         finally:
             self._waiting -= 1
         if answer.status != 200:
-            raise self._failed(f"status {answer.status}")
+            raise self._refused(answer.status)
         return answer
 
     def _read(self, answer: Fetched) -> Claims:
@@ -89,6 +92,14 @@ class Introspection:
             raise self._failed("its answer does not say whether the token is active")
         self._failures = 0
         return claims
+
+    def _refused(self, status: int) -> CannotVerify:
+        """An endpoint that objects to a token is well, and is asked about others: anybody can make up such tokens."""
+        cause = f"status {status}"
+        if status in _ABOUT_US or status not in range(400, 500):
+            return self._failed(cause)
+        log.warning("a token cannot be introspected", extra={"cause": cause})
+        return self._cannot(cause)
 
     def _failed(self, cause: str) -> CannotVerify:
         self._failures += 1

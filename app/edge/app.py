@@ -251,7 +251,8 @@ class Viaduct:
     async def _tell(self, method: str, place: Place, send: Send, cors: Headers) -> None:
         """What needs no token: what a browser may send, and how we are. Alive is whoever answers at all."""
         if place.upstream is not None or (place.document is not None and method == "OPTIONS"):
-            await respond(send, 204, [(b"allow", place.allow), *cors, *(preflight(place.allow) if cors else [])])
+            asked = preflight(place.allow, place.headers) if cors else []
+            await respond(send, 204, [(b"allow", place.allow), *cors, *asked])
         elif method not in ("GET", "HEAD"):
             raise not_allowed(place.allow, "ask with GET")
         elif place.document is not None:

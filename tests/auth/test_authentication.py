@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -232,6 +233,14 @@ def test_whatever_goes_wrong_nobody_is_let_in(wrong: Exception) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("token", ["", "a b", "a,b", '"a"', "a=b", "<a>", "a\t"])
+def test_what_no_issuer_could_have_made_is_asked_about_nowhere(token: str) -> None:
+    world = World()
+    assert not world.all.is_askable(token)
+    assert asyncio.run(world.outcome(token)) == "unknown"
+    assert world.asked.count == 0
+
+
 def test_without_introspection_only_what_could_be_signed_is_asked_about() -> None:
     world = World(introspects=False)
     assert [world.all.is_askable(token) for token in ("opaque", "a.b", world.signed())] == [False, False, True]
@@ -295,9 +304,71 @@ async def test_a_token_that_is_still_good_goes_on_unnoticed(world: World) -> Non
     world.now = NOW + 60
     world.all.start()
     assert await soon(lambda: known(world, "opaque"))
-    assert world.all.find("opaque") is principal
+    found = world.all.find("opaque")
+    assert found is not None
+    assert found.term is principal.term
     assert not end.done()
     end.cancel()
+
+
+@in_world
+async def test_a_token_whose_life_its_issuer_lengthens_goes_on_until_its_new_end(world: World) -> None:
+    world.asked.known["opaque"] = eve = Principal("eve", frozenset(), NOW + 100, "https://other")
+    end = asyncio.ensure_future(told(await world.all.ask("opaque")))
+    await asyncio.sleep(0)
+    world.asked.known["opaque"] = replace(eve, expires_at=NOW + 200)
+    world.now = NOW + 60
+    await world.all.ask("opaque")
+    world.now = NOW + 119
+    world.all.start()
+    assert world.all.find("opaque") is not None
+    assert not end.done()
+    world.now = NOW + 200
+    assert await end == "expired"
+
+
+async def looked(world: World) -> None:
+    """Ends were looked for, which shows in that a token that is over is told so."""
+    over = Entry("over", hash_of("over"), expires_at=world.now - 1)
+    world.static.replace([over])
+    (principal,) = world.static
+    world.all.start()
+    assert await told(principal) == "expired"
+
+
+@in_world
+async def test_who_waits_for_the_end_of_a_token_that_was_forgotten_meanwhile_hears_of_it_all_the_same(
+    world: World,
+) -> None:
+    principal = await world.all.ask("opaque")
+    world.now = NOW + 60
+    await looked(world)
+    assert world.all.find("opaque") is None
+    end = asyncio.ensure_future(told(principal))
+    await asyncio.sleep(0)
+    del world.asked.known["opaque"]
+    assert await end == "revoked"
+
+
+@in_world
+async def test_who_waits_for_the_end_of_a_token_that_had_to_make_room_hears_of_it_all_the_same(world: World) -> None:
+    principal = await world.all.ask(world.signed(sub="early", exp=int(NOW) + 100))
+    for number in range(KEEPING.count_max):
+        await world.all.ask(world.signed(sub=f"later-{number}"))
+    end = asyncio.ensure_future(told(principal))
+    await asyncio.sleep(0)
+    world.now = NOW + 100
+    world.all.start()
+    assert await end == "expired"
+
+
+@in_world
+async def test_a_token_that_was_forgotten_and_comes_again_ends_for_all_at_once(world: World) -> None:
+    former = await world.all.ask("opaque")
+    world.now = NOW + 60
+    await looked(world)
+    again = await world.all.ask("opaque")
+    assert again.term is former.term
 
 
 @in_world

@@ -122,6 +122,23 @@ def test_an_endpoint_that_does_not_answer_is_left_alone_for_a_while(issuer: Issu
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("status", [400, 403, 413])
+def test_tokens_that_the_endpoint_objects_to_do_not_keep_it_from_being_asked_about_others(
+    issuer: Issuer, status: int
+) -> None:
+    async def run() -> None:
+        introspection = asking(issuer)
+        issuer.status = status
+        for _ in range(10):
+            with pytest.raises(CannotVerify):
+                await introspection.verify("../../etc/passwd")
+        issuer.status = 200
+        with pytest.raises(BadToken):
+            await introspection.verify("opaque")
+
+    asyncio.run(run())
+
+
 def test_a_few_are_asked_about_at_once_and_the_rest_of_a_crowd_is_told_to_come_again(issuer: Issuer) -> None:
     issuer.hold.clear()
 
