@@ -211,10 +211,8 @@ class LiveSession:
         """
         ident, number = event_of(event_id, self.tag, self._log)
         self.used_at = self._loop.time()
-        stream = self._streams.get(ident)
-        is_open = stream is not None
-        if stream is None:
-            stream = Stream(ident, None, self._log, self.tag, through=self._through)
+        is_open = ident in self._streams
+        stream = self._streams.get(ident) or Stream(ident, None, self._log, self.tag, through=self._through)
         self.seat.wake()
         replay = self._log.after(ident, number)
         self._tally.replayed += len(replay.events)
@@ -373,6 +371,7 @@ class LiveSession:
             if way.owed is None:
                 stream = Stream(way.stream, None, self._log, self.tag, primes=primes, through=self._through)
                 self._streams[way.stream] = self._listeners[way.stream] = stream
+                self._log.open(way.stream)
         for ident, unanswered in left_over(saved, self.upstream):
             self._log.append(ident, encode(unanswered), unanswered.id)
 
@@ -392,7 +391,7 @@ class LiveSession:
             raise Overloaded("too many streams open in this session", reason="streams.maxPerSession", retry_after=1.0)
         detached = [ident for ident, stream in self._listeners.items() if not stream.is_attached]
         for ident in detached[: len(self._listeners) - self._settings.streams_max + 1]:
-            del self._listeners[ident]
+            self._listeners.pop(ident).close()
             self._streams.pop(ident, None)
 
 

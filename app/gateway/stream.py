@@ -96,7 +96,7 @@ class Stream:
     def begin(self) -> None:
         if self._begun:
             return
-        self._begun = True
+        self._go_on()
         if self._outlet is not None:
             self._outlet.begin(self._prime())
         for answer in self._answers:
@@ -107,9 +107,15 @@ class Stream:
             self._answer()
         else:
             self.begin()
+        self.close()
         if self._outlet is not None:
             self._outlet.end()
             self._carrier = self._outlet = None
+
+    def close(self) -> None:
+        """Nothing more will be said on it."""
+        if self._log is not None:
+            self._log.close(self.ident)
 
     def attach(self, outlet: Outlet, replay: Replay, server: str = "") -> None:
         """Say again what a broken connection lost, then go on here; an older connection is closed.
@@ -121,7 +127,7 @@ class Stream:
             self._outlet.end()
         self._carrier = outlet
         self._outlet = outlet = outlet if self._through is None else self._through(outlet)
-        self._begun = True
+        self._go_on()
         outlet.begin(None if replay.events or replay.lost else self._prime())
         for ident in replay.lost:
             details = {"server": server}
@@ -136,6 +142,11 @@ class Stream:
             return False
         self._carrier = self._outlet = None
         return True
+
+    def _go_on(self) -> None:
+        self._begun = True
+        if self._log is not None:
+            self._log.open(self.ident)
 
     def _answer(self) -> None:
         if self._outlet is None:

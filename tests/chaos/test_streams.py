@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.core.replay import REMEMBERED_STREAMS
 from tests.chaos.conftest import Connect
 from tests.support.client import Client, called
 from tests.support.gateway import OTHER_TOKEN, Gateway, config, entry, eventually, serving
@@ -343,6 +344,23 @@ async def test_reopening_the_get_stream_over_and_over_leaves_nothing_behind(gate
     await client.tool("changed", what="tools")
     assert await client.tool("echo", nonce="alive") == "alive"
     assert gateway.rss() - rss < 4 << 20
+
+
+@on_loop
+async def test_a_stream_that_was_silent_through_a_thousand_others_is_resumed(
+    gateway: Gateway, connect: Connect
+) -> None:
+    client = await connect()
+    listener = await client.listen()
+    last = (await next_with_id(listener)).id
+    for _ in range(REMEMBERED_STREAMS + 30):
+        reply = await client.post({"id": 1, "jsonrpc": "2.0", "method": "ping"}, Accept="text/event-stream")
+        assert await reply.body()
+    listener.drop()
+    resumed = await client.listen(last)
+    assert resumed.status == 200
+    await client.tool("changed", what="tools")
+    assert "list_changed" in (await resumed.next_message())["method"]
 
 
 @on_loop
