@@ -25,7 +25,7 @@ _ENDING = frozenset({"initialize_refused", "unsupported_revision"})
 """Ways in which a server says that it will not do, now or later."""
 _AGAIN_SECONDS = 1.0
 """So long after a start was in vain, whoever wants something has it tried again."""
-_TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED}
+_TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED, methods.CANCELLED}
 
 
 class Place(Protocol):
@@ -271,5 +271,5 @@ class LastingSeat:
 
 
 def _is_telling(message: Message) -> bool:
-    """Whether the next child will have to hear of it."""
+    """Whether it says what the next child will have to hear."""
     return isinstance(message, Request | Notification) and message.method in _TELLING

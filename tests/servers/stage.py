@@ -290,7 +290,7 @@ def request(ident: object, method: str, params: dict) -> None:
         tool(ident, params["name"], params.get("arguments") or {}, params.get("_meta") or {})
         if MODE == "answers_twice":
             text(ident, "twice")
-    elif method == "tools/list" and MODE == "never_lists":
+    elif (method, MODE) in (("tools/list", "never_lists"), ("logging/setLevel", "never_levels")):
         pass
     elif method == "tools/list":
         page(tools(), params, "tools", ident)
