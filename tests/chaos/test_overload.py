@@ -82,6 +82,17 @@ async def test_what_was_asked_and_taken_back_is_not_kept(gateway: Gateway, conne
 
 
 @on_loop
+async def test_what_nobody_hears_yet_is_kept_within_so_many_bytes(gateway: Gateway, connect: Connect) -> None:
+    client = await connect()
+    rss = gateway.rss()
+    message = {"jsonrpc": "2.0", "id": 1, "method": CALL, "params": called("news", n=40, size=2 << 20)}
+    assert await (await client.post(message, Accept="application/json")).body()
+    assert gateway.rss() - rss < 40 << 20
+    stream = await client.listen()
+    assert (await stream.next_message())["params"]["uri"] == "test://37"
+
+
+@on_loop
 async def test_a_session_that_never_began_takes_no_room(gateway: Gateway, undisturbed: list[Client]) -> None:
     for _ in range(10):
         client = Client(gateway, "exits")

@@ -193,6 +193,10 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
     elif name == "updated":
         text(ident, "soon")
         threading.Timer(0.05, lambda: notify("notifications/resources/updated", {"uri": args["uri"]})).start()
+    elif name == "news":
+        for number in range(int(args["n"])):
+            notify("notifications/resources/updated", {"uri": f"test://{number}", "padding": "x" * int(args["size"])})
+        text(ident, "told")
     elif name == "spawn":
         process = subprocess.Popen(args["argv"], start_new_session=bool(args.get("setsid")))
         text(ident, str(process.pid))
