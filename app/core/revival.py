@@ -103,6 +103,10 @@ class Revival:
         return self._refusal is not None
 
     @property
+    def waiting_bytes(self) -> int:
+        return self._anteroom.waiting_bytes
+
+    @property
     def may_revive(self) -> bool:
         """Whether the session can outlive its child."""
         return self.phase not in (Phase.NEW, Phase.GREETING) and not self._is_closing

@@ -124,6 +124,10 @@ class LastingSeat:
             self._is_asleep = False
             self._return()
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._revival.waiting_bytes
+
     def submit(self, message: Message) -> None:
         place = self._place
         if self._revival.phase is Phase.LIVE and place is not None and not _is_telling(message):

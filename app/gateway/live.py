@@ -109,7 +109,7 @@ class LiveSession:
     @property
     def waiting_bytes(self) -> int:
         """What waits for the server to be ready."""
-        return self._core.anteroom.waiting_bytes
+        return self._core.anteroom.waiting_bytes + self.seat.waiting_bytes
 
     @property
     def revision(self) -> Revision:

@@ -8,6 +8,10 @@ from app.protocol.jsonrpc import Message
 class Seat(Protocol):
     """What a session knows of its server."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Of what it keeps until the server can take it."""
+
     def submit(self, message: Message) -> None:
         """Hand the server a message, or keep it until the server can take it."""
 
@@ -26,6 +30,8 @@ class Seat(Protocol):
 
 class _Nowhere:
     """The place of a session that has ended: if it knew its child still, only the garbage collector could end both."""
+
+    waiting_bytes = 0
 
     def submit(self, message: Message) -> None: ...
 
