@@ -252,6 +252,7 @@ class Gateway:
         self._admit(upstream, owner, is_new=False)
         mint = self._mint(upstream)
         live = self._opening.again(ident, upstream, owner, mint, store, saved)
+        live.is_confirmed = True  # Its client knows its id, whatever becomes of the request that woke it.
         self._sessions[ident] = live
         self._own(owner)
         live.seat = self._seat(upstream, mint, live, saved.told)
