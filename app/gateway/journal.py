@@ -221,6 +221,9 @@ class _Patient(Outlet):
     def end(self) -> None:
         self._journal.then(self._outlet.end)
 
+    def has_room(self) -> bool:
+        return self._bytes <= self._journal.bytes_max and self._outlet.has_room()
+
     def skips(self) -> bool:
         return self._bytes > self._journal.bytes_max // 2 or self._outlet.skips()
 

@@ -26,6 +26,10 @@ class Outlet(Protocol):
     def end(self) -> None:
         """Nothing more will be said here."""
 
+    def has_room(self) -> bool:
+        """Whether the connection can take one more event."""
+        return True
+
     def skips(self) -> bool:
         """Whether so much waits that what may be missed is better left out; each yes is counted as one left out."""
         return False
@@ -134,6 +138,9 @@ class Stream:
             fault = EventsLost("the answer was sent, but is no longer kept", executed="unknown", details=details)
             outlet.event(None, encode(failure(ident, fault)))
         for event in replay.events:
+            if not outlet.has_room():
+                outlet.end()  # Whoever comes again goes on from here; one that was closed would begin anew for ever.
+                return
             outlet.event(self._event_id(event.number), event.data)
 
     def detach(self, outlet: Outlet) -> bool:

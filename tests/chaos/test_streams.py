@@ -5,6 +5,7 @@ import json
 import random
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -190,6 +191,29 @@ async def test_however_often_a_connection_breaks_every_event_comes_once_and_in_o
     assert numbers == [*range(1, 20), 0]
     order = [int(ident.rsplit("-", 1)[1]) for ident in idents]
     assert order == sorted(set(order))
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite://{}/sessions.db"])
+@on_loop
+async def test_who_missed_more_than_a_connection_may_hold_back_hears_it_over_several(
+    tmp_path: Path, store: str
+) -> None:
+    content = config({"calm": entry(**BRISK)}, streams={"queueBytes": 4096}, store=store.format(tmp_path))
+    with serving(content, tmp_path) as gateway:
+        client = await Client(gateway, "calm").open()
+        first = await client.ask(CALL, progress(200, 0.001), ident="x")
+        last = (await next_with_id(first)).id
+        first.drop()
+        assert await client.tool("sleep", seconds=0.5) == "slept"
+        numbers, connections = list[int](), 0
+        while 0 not in numbers:
+            connections += 1
+            async for event in (await client.listen(last)).events():
+                if event.data:
+                    last = event.id
+                    numbers.append(event.message.get("params", {}).get("progress", 0))
+        assert numbers == [*range(1, 201), 0]
+        assert 2 < connections < 20
 
 
 @on_loop
