@@ -204,6 +204,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             calls=settings.limits.in_flight,
             questions=settings.limits.questions,
             waiting=settings.limits.waiting,
+            waiting_bytes=settings.streams.queue_bytes,
             early_count=settings.limits.queue_count,
             early_bytes=settings.limits.queue_bytes,
             subscriptions=settings.limits.subscriptions,

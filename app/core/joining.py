@@ -105,6 +105,11 @@ class Joining:
     def may_revive(self) -> bool:
         return self._is_greeted
 
+    @property
+    def waiting_bytes(self) -> int:
+        """What waits for servers that are not ready."""
+        return sum(partner.waiting_bytes for partner in self._partners.values())
+
     def is_busy(self, server: str) -> bool:
         """Whether an answer of it is owed."""
         return server in self._owners.values()

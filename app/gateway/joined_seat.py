@@ -66,6 +66,11 @@ class JoinedSeat:
 
     # The session.
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Of what waits here, and at the servers."""
+        return self._machine.waiting_bytes + sum(member.seat.waiting_bytes for member in self._members.values())
+
     def submit(self, message: Message) -> None:
         if isinstance(message, Notification) and message.method == methods.CANCELLED:
             ident = methods.cancelled_id(message)

@@ -12,10 +12,11 @@ from app.core.inventory import SHELF_OF
 from app.core.joint_names import JointNames
 from app.core.links import relinked
 from app.core.routing import routed, unknown
+from app.gateway.asked import Asked, Host
 from app.gateway.joint import Joint
 from app.gateway.joint_child import JointChild
 from app.gateway.joints import Joints
-from app.gateway.live_exchange import Asked, Host, LiveExchange
+from app.gateway.live_exchange import LiveExchange
 from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.protocol import methods, stateless
 from app.protocol.faults import GatewayFault
@@ -155,6 +156,9 @@ class _Ear:
 
     def end(self) -> None:
         self._said(None)
+
+    def has_room(self) -> bool:
+        return True
 
     def skips(self) -> bool:
         return False

@@ -25,7 +25,7 @@ _ENDING = frozenset({"initialize_refused", "unsupported_revision"})
 """Ways in which a server says that it will not do, now or later."""
 _AGAIN_SECONDS = 1.0
 """So long after a start was in vain, whoever wants something has it tried again."""
-_TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED}
+_TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED, methods.CANCELLED}
 
 
 class Place(Protocol):
@@ -130,6 +130,10 @@ class LastingSeat:
         if self._is_asleep:
             self._is_asleep = False
             self._return()
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._revival.waiting_bytes
 
     def submit(self, message: Message) -> None:
         place, is_live = self._place, self._revival.phase is Phase.LIVE and not self._in_order.is_busy
@@ -300,5 +304,5 @@ class LastingSeat:
 
 
 def _is_telling(message: Message) -> bool:
-    """Whether the next child will have to hear of it."""
+    """Whether it says what the next child will have to hear."""
     return isinstance(message, Request | Notification) and message.method in _TELLING
