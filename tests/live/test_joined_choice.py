@@ -57,7 +57,9 @@ METHODS = {
 
 
 def entries() -> list[tuple[str, dict[str, Any]]]:
-    return [(name, json.loads(json.dumps(each))) for name, each in (("books", BOOKS), ("films", FILMS), ("plain", PLAIN))]
+    return [
+        (name, json.loads(json.dumps(each))) for name, each in (("books", BOOKS), ("films", FILMS), ("plain", PLAIN))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +100,9 @@ async def test_what_is_switched_off_denied_or_renamed_is_so_wherever_its_server_
     for base, prefix in (("", "books__"), ("/groups/office", "books__"), ("/servers/books", "")):
         client = await connect(gateway, base)
         tools = (await client.call("tools/list"))["result"]["tools"]
-        of_books = [tool["name"] for tool in tools if tool["description"].endswith("books") or "books" in tool["description"]]
+        of_books = [
+            tool["name"] for tool in tools if tool["description"].endswith("books") or "books" in tool["description"]
+        ]
         assert of_books == ["look_up", f"{prefix}watch", f"{prefix}state"]
         [look_up] = [tool for tool in tools if tool["name"] == "look_up"]
         assert (look_up["title"], look_up["description"]) == ("Look up", "Looks books up.")
@@ -155,7 +159,9 @@ async def test_tags_that_nothing_has_are_refused(gateway: Gateway, path: str) ->
         assert (await reply.json())["error"]["data"]["reason"] == "bad_query"
 
 
-@pytest.mark.parametrize("path", ["/groups/nobody/mcp", "/groups/nobody/sse", "/groups/mcp", "/groups/office/messages/x"])
+@pytest.mark.parametrize(
+    "path", ["/groups/nobody/mcp", "/groups/nobody/sse", "/groups/mcp", "/groups/office/messages/x"]
+)
 @on_loop
 async def test_a_group_that_is_not_there_is_no_path(gateway: Gateway, path: str) -> None:
     reply = await request(gateway.port, "POST", path, {"Content-Type": "application/json"}, b"{}")
@@ -172,7 +178,13 @@ async def test_in_search_mode_two_tools_find_and_call_what_the_group_has_and_not
     assert await listed(client) == ["find_tools", "call_tool"]
     found = json.loads(await client.tool("find_tools", query="find of films", limit=20))["tools"]
     assert found[0]["name"] == "films__find"
-    assert {tool["name"] for tool in found} <= {"books__state", "films__find", "films__burn", "films__state", "films__watch"}
+    assert {tool["name"] for tool in found} <= {
+        "books__state",
+        "films__find",
+        "films__burn",
+        "films__state",
+        "films__watch",
+    }
     assert '"server": "films", "tool": "find"' in await client.tool("call_tool", name="films__find", arguments={})
     assert '"server": "films", "tool": "find"' in await client.tool("films__find")
     for hidden in ("look_up", "plain__find", "books__burn", "find_tools", "call_tool"):
@@ -212,7 +224,11 @@ async def test_what_a_session_was_told_is_told_again_to_the_servers_whose_it_is(
             assert state["subscribed"] == [f"{server.removesuffix('s')}://one"]
         reply = await client.ask("tools/call", called("films__watch", uri="film://one"), 9)
         heard = [message async for message in reply.messages() if message]
-        assert heard[0] == {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "film://one"}}
+        assert heard[0] == {
+            "jsonrpc": "2.0",
+            "method": "notifications/resources/updated",
+            "params": {"uri": "film://one"},
+        }
 
 
 # A policy.
@@ -220,7 +236,14 @@ async def test_what_a_session_was_told_is_told_again_to_the_servers_whose_it_is(
 POLICY = [
     {
         "subjects": ["one"],
-        "allow": ["books/find", "books/state", "books/watch", "books/prompts/review", "books/resources/book://one", "films"],
+        "allow": [
+            "books/find",
+            "books/state",
+            "books/watch",
+            "books/prompts/review",
+            "books/resources/book://one",
+            "films",
+        ],
         "deny": ["films/burn", "films/prompts/*"],
     },
     {"subjects": ["other"], "allow": ["plain", "films/find"]},
@@ -337,7 +360,9 @@ async def test_the_audit_names_the_real_server_and_what_it_calls_its_own(
     await one.call("resources/read", {"uri": "film://one"})
     search = await connect(guarded, "?mode=search")
     await search.tool("call_tool", name="films__find", arguments={"value": "y"})
-    told = [(each["principal"], each["server"], each["method"], each["target"]) for each in records(folder, "call", since)]
+    told = [
+        (each["principal"], each["server"], each["method"], each["target"]) for each in records(folder, "call", since)
+    ]
     assert told == [
         ("one", "books", "tools/call", "find"),
         ("one", "films", "resources/read", "film://one"),
