@@ -33,9 +33,10 @@ class Searching:
         asked.add_done_callback(partial(_found, catalog, limit, sees, then))
 
     def close(self) -> None:
-        if self._thread is not None:
-            self._thread.submit(self._forget)
-            self._thread.shutdown(wait=False)
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.submit(self._forget)
+            thread.shutdown(wait=False)
 
     def _ranked(self, catalog: Catalog, query: str) -> list[str]:
         ranker = self._rankers.get(catalog)
