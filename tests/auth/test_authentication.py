@@ -31,11 +31,13 @@ class Asked:
     def __init__(self) -> None:
         self.known: dict[str, Principal] = {"opaque": Principal("eve", frozenset({"read"}), None, "https://other")}
         self.count = 0
+        self.welcomed: list[bool] = []
         self.gate: asyncio.Event | None = None
         self.wrong: Exception | None = None
 
-    async def verify(self, token: str) -> Principal:
+    async def verify(self, token: str, *, is_known: bool) -> Principal:
         self.count += 1
+        self.welcomed.append(is_known)
         if self.gate is not None:
             await self.gate.wait()
         if self.wrong is not None:
@@ -167,6 +169,16 @@ async def test_all_who_present_one_token_at_once_make_one_question(world: World)
     world.asked.gate.set()
     assert await asyncio.gather(*waiting[1:]) == ["eve"] * 19
     assert world.asked.count == 1
+
+
+@in_world
+async def test_a_token_that_was_active_is_known_when_it_is_asked_about_again_until_it_is_not(world: World) -> None:
+    eve = world.asked.known["opaque"]
+    for is_active in (True, True, False, True, True):
+        world.asked.known = {"opaque": eve} if is_active else {}
+        world.now += 60
+        await world.outcome("opaque")
+    assert world.asked.welcomed == [False, True, True, False, True]
 
 
 @in_world
