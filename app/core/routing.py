@@ -53,8 +53,9 @@ def routed(request: Request, catalog: Catalog) -> Routed:
 
 
 def unknown(kind: str, name: str) -> BadParams:
+    """A resource is named in full, too (2026-07-28, server/resources: "Error Handling")."""
     sentence = f"unknown {_NOUNS[kind]} {name[:_SHOWN]!r}; what may be used here is in {kind}/list"
-    return BadParams(sentence, reason="unknown_target")
+    return BadParams(sentence, reason="unknown_target", details={"uri": name} if kind == "resources" else None)
 
 
 def text_of(fields: Mapping[str, Raw], name: str, where: str) -> str:
