@@ -12,24 +12,30 @@ from app.config import ConfigError, credentials, tree
 from app.edge.oauth import ResourceServer
 
 
-def authentication(settings: tree.Viaduct, places: Sequence[str]) -> Authentication:
-    """`places` are the paths of the servers, each without its last part."""
+def authentication(
+    settings: tree.Viaduct, places: Sequence[str], former: Authentication | None = None
+) -> Authentication:
+    """`places` are the paths of the servers, each without its last part. What lives as long as a token that the
+    `former` one let in ends now, or when it was verified again, unless this one lets it in, too."""
     auth = settings.auth
+    resources = frozenset(f"{settings.public_url}{place}/{end}" for place in places for end in ("mcp", "sse"))
+    signed, introspected = _of_issuers(settings, resources) if auth.has_issuers else ([], None)
     fixed = [_entry(token) for token in auth.tokens]
-    static = StaticTokens(fixed)
+    static = StaticTokens(fixed) if former is None else former.static
     reload = None
-    if auth.tokens_file is not None:
+    if auth.tokens_file is None:
+        static.replace(fixed)
+    else:
         file = TokensFile(Path(auth.tokens_file), partial(_entries, auth.tokens), fixed, static)
         file.look()
         reload = file.look
-    resources = frozenset(f"{settings.public_url}{place}/{end}" for place in places for end in ("mcp", "sse"))
-    signed, introspected = _of_issuers(settings, resources) if auth.has_issuers else ([], None)
     return Authentication(
         static,
         signed,
         introspected,
         Keeping(auth.keep.signed, auth.keep.introspected, auth.keep.refused, auth.keep.max, auth.check_interval),
         reload,
+        former=former,
     )
 
 

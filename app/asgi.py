@@ -5,13 +5,13 @@ for open connections before it tells us to stop, so give it `--timeout-graceful-
 """
 
 import os
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
-from app import joining
-from app.admitting import authentication, resource_server
+from app import admitting, joining
+from app.auth.authentication import Authentication
 from app.auth.policy import Policy, Rule
 from app.config import Config, ConfigError, named_by, open_logs
 from app.config.tree import Limits, PolicyRule, Restarts, Server, ServerLimits
@@ -24,6 +24,7 @@ from app.core.restarts import RestartPolicy
 from app.edge.app import Viaduct
 from app.edge.guards import Guards
 from app.edge.incoming import EdgeSettings, StreamSettings
+from app.edge.oauth import ResourceServer
 from app.gateway.access import Access
 from app.gateway.credentials import late_parts
 from app.gateway.gateway import Gateway
@@ -51,25 +52,42 @@ def create_app(config: Config | None = None) -> Viaduct:
     if config is None:
         config = named_by(os.environ)
         open_logs(config)
-    settings = config.viaduct
-    public = urlsplit(settings.public_url or "")
     tally = Tally()
     access = Access(policy(config), _witness(config, tally))
-    gateway = Gateway(gateway_settings(config), _store(settings), access)
+    gateway = Gateway(gateway_settings(config), _store(config.viaduct), access)
     return Viaduct(
         gateway,
-        EdgeSettings(
-            _streams(config, tally),
-            settings.limits.body,
-            settings.sessions.without_id == "implicit",
-            settings.limits.batch,
-            settings.limits.greeting,
-        ),
-        _guards(config),
-        None if config.no_auth else authentication(settings, joining.places(config)),
-        public.path.rstrip("/"),
-        _metrics(gateway, tally, settings.metrics),
-        None if config.no_auth else resource_server(settings),
+        edge_settings(config, tally),
+        guards(config),
+        None if config.no_auth else authentication(config),
+        prefix(config),
+        metrics(gateway, tally, config),
+        oauth(config),
+    )
+
+
+def authentication(config: Config, former: Authentication | None = None, left: Sequence[str] = ()) -> Authentication:
+    """`left` are servers that are not configured any more, and still used."""
+    places = [*joining.places(config), *(f"/servers/{name}" for name in left)]
+    return admitting.authentication(config.viaduct, places, former)
+
+
+def oauth(config: Config) -> ResourceServer | None:
+    return None if config.no_auth else admitting.resource_server(config.viaduct)
+
+
+def prefix(config: Config) -> str:
+    return urlsplit(config.viaduct.public_url or "").path.rstrip("/")
+
+
+def edge_settings(config: Config, tally: Tally) -> EdgeSettings:
+    settings = config.viaduct
+    return EdgeSettings(
+        _streams(config, tally),
+        settings.limits.body,
+        settings.sessions.without_id == "implicit",
+        settings.limits.batch,
+        settings.limits.greeting,
     )
 
 
@@ -207,10 +225,11 @@ def _allowance(limits: ServerLimits) -> Allowance:
     return Allowance(limits.memory, limits.processes, limits.cpu_time, limits.open_files)
 
 
-def _metrics(gateway: Gateway, tally: Tally, who: Literal["token", "open", "off"]) -> Metrics | None:
+def metrics(gateway: Gateway, tally: Tally, config: Config) -> Metrics | None:
+    who = config.viaduct.metrics
     if who == "off":
         return None
-    servers = {name: upstream.tally for name, upstream in gateway.upstreams.items()}
+    servers = {upstream.name: upstream.tally for upstream in (*gateway.upstreams.values(), *gateway.joints)}
     return Metrics(
         tally,
         servers,
@@ -228,7 +247,7 @@ def _streams(config: Config, tally: Tally) -> StreamSettings:
     return StreamSettings(streams.keep_alive, streams.close_stream_after, retry_ms, streams.queue_bytes, expired, tally)
 
 
-def _guards(config: Config) -> Guards:
+def guards(config: Config) -> Guards:
     settings = config.viaduct
     public = urlsplit(settings.public_url) if settings.public_url else None
     hosts = [*settings.allowed_hosts, *([public.netloc] if public else [])]
@@ -254,11 +273,15 @@ def _witness(config: Config, tally: Tally) -> Witness | None:
         audit = Audit(Path(settings.path), is_strict=settings.on_failure == "refuse")
     except AuditFailed as wrong:
         raise ConfigError(f"viaduct.audit.path: {wrong}") from wrong
-    shown = {
+    return Witness(audit, showing(config), tally)
+
+
+def showing(config: Config) -> dict[str, Showing]:
+    """What of each server's arguments is recorded."""
+    return {
         name: Showing(server.audit_arguments, frozenset(word.lower() for word in server.audit_mask))
         for name, server in config.servers.items()
     }
-    return Witness(audit, shown, tally)
 
 
 def _rule(rule: PolicyRule) -> Rule:

@@ -19,6 +19,7 @@ from app.auth.verdicts import BadToken, CannotVerify
 log = logging.getLogger("viaduct.auth")
 
 _BUG_SECONDS = 5.0
+_RETIRED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +69,29 @@ class Authentication:
         keeping: Keeping | None = None,
         reload: Callable[[], None] | None = None,
         wall_clock: Callable[[], float] = time.time,
+        former: "Authentication | None" = None,
     ) -> None:
-        self._static = static
+        """Whom the `former` one knew is verified again, by these rules, before anything more comes of it."""
+        self.static = static
         self._issuers = {verifier.issuer: verifier for verifier in issuers}
         self._introspection = introspection
         self._keeping = keeping or Keeping()
         self._reload = reload
         self._wall_clock = wall_clock
-        self._known = KnownTokens(self._keeping.count_max, wall_clock)
+        known: KnownTokens | None = None if former is None else former._known
+        self._known: KnownTokens = KnownTokens(self._keeping.count_max, wall_clock, known)
         self._refused: dict[bytes, float] = {}
         """Tokens that their issuer did not know, and until when it is not asked about them again."""
         self._asking: dict[bytes, asyncio.Task[Principal]] = {}
         self._again: dict[bytes, asyncio.Task[None] | asyncio.TimerHandle] = {}
         """Tokens that are being verified again, or will be, without anybody who presents them."""
         self._timer: asyncio.TimerHandle | None = None
+        self._is_retired = False
 
     def find(self, token: str) -> Principal | None:
         """Whom it admits as far as is known."""
         sha256 = digest(token)
-        return self._static.find(sha256) or self._known.find(sha256)
+        return self.static.find(sha256) or self._known.find(sha256)
 
     def is_askable(self, token: str) -> bool:
         """Whether more can be found out about a token that is not known."""
@@ -116,6 +121,8 @@ class Authentication:
         except Exception as bug:
             log.exception("a token cannot be verified")
             raise CannotVerify("an error of ours", _BUG_SECONDS) from bug
+        if self._is_retired:
+            raise CannotVerify("it is somebody else's to say now", _RETIRED_SECONDS)
         return self._known.keep(token, sha256, principal, seconds)
 
     async def _verified(self, token: str, sha256: bytes) -> tuple[Principal, float]:
@@ -161,6 +168,14 @@ class Authentication:
     def start(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._keeping.interval, self._look)
 
+    def retire(self) -> None:
+        """Another one is asked from now on, and who waits for an answer of this one is to ask that."""
+        self._is_retired = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for work in self._again.values():
+            work.cancel()
+
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -174,7 +189,7 @@ class Authentication:
         self.start()
         if self._reload is not None:
             self._reload()
-        for principal in self._static:
+        for principal in self.static:
             if is_expired(principal, self._wall_clock()):
                 principal.term.end("expired")
         for sha256, known in self._known.outdated():
@@ -186,7 +201,7 @@ class Authentication:
         try:
             await self.ask(known.token)
         except BadToken:
-            pass
+            self._known.forget(sha256)
         except CannotVerify as cannot:
             later = asyncio.get_running_loop().call_later(cannot.retry_after, self._again.pop, sha256, None)
             self._again[sha256] = later

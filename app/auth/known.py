@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.auth.principal import Principal
 
@@ -17,10 +17,15 @@ class Known:
 
 
 class KnownTokens:
-    def __init__(self, count_max: int, wall_clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, count_max: int, wall_clock: Callable[[], float] = time.time, former: "KnownTokens | None" = None
+    ) -> None:
+        """Those of the `former` must be verified again."""
         self._count_max = count_max
         self._wall_clock = wall_clock
         self._all: dict[bytes, Known] = {}
+        if former is not None:
+            self._all = {sha256: replace(known, until=0.0) for sha256, known in former._all.items()}
 
     def __len__(self) -> int:
         return len(self._all)

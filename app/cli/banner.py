@@ -1,9 +1,10 @@
 """What is printed once the gateway listens: where everything is, and lines to paste into common clients."""
 
 import json
+from collections.abc import Iterator
 from importlib.metadata import version
 
-from app.config import Config
+from app.config import Config, choosing
 from app.config.listening import Listen
 from app.config.tree import Auth, Server
 
@@ -17,6 +18,9 @@ def banner(config: Config, listen: Listen, fresh_token: str | None) -> str:
     ]
     if len(config.servers) == 1:
         blocks.append([f"  The only server, so also at {base}/mcp and {base}/sse"])
+    else:
+        blocks.append(["  All of them as one", *_urls(base)])
+    blocks += _groups(base, config)
     blocks += [_admission(config, fresh_token), _clients(config, base, fresh_token)]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
@@ -32,9 +36,19 @@ def _server(base: str, name: str, server: Server) -> list[str]:
     when = f"{server.warm} kept warm" if server.warm else "started when it is first needed"
     return [
         f"  {name}: {children}, {when}",
-        f"    Streamable HTTP  {base}/servers/{name}/mcp",
-        f"    HTTP+SSE         {base}/servers/{name}/sse",
+        *_urls(f"{base}/servers/{name}"),
     ]
+
+
+def _groups(base: str, config: Config) -> Iterator[list[str]]:
+    for name, group in config.viaduct.groups.items():
+        members = choosing.members(group, config.servers)
+        if members:
+            yield [f"  {name}: {', '.join(members)} as one", *_urls(f"{base}/groups/{name}")]
+
+
+def _urls(base: str) -> list[str]:
+    return [f"    Streamable HTTP  {base}/mcp", f"    HTTP+SSE         {base}/sse"]
 
 
 def _admission(config: Config, fresh_token: str | None) -> list[str]:
@@ -57,8 +71,9 @@ def _let_in(auth: Auth) -> list[str]:
 
 
 def _clients(config: Config, base: str, fresh_token: str | None) -> list[str]:
-    name = next(iter(config.servers))
-    url = f"{base}/servers/{name}/mcp"
+    is_single = len(config.servers) == 1
+    name = next(iter(config.servers)) if is_single else "viaduct"
+    url = f"{base}/servers/{name}/mcp" if is_single else f"{base}/mcp"
     auth = config.viaduct.auth
     signs_in = auth.has_issuers and not auth.tokens and auth.tokens_file is None
     bearer = None if config.no_auth or signs_in else f"Bearer {fresh_token or 'YOUR_TOKEN'}"

@@ -12,6 +12,7 @@ from msgspec.json import Decoder
 from app.asgi import gateway_settings, policy
 from app.auth.principal import ANONYMOUS, Principal
 from app.cli import permitting
+from app.cli.joined import Joined, joined, lines
 from app.config import Config
 from app.core.eras import Eras
 from app.core.parties import Party
@@ -65,30 +66,33 @@ class Report:
 
 
 def check(config: Config, *, as_json: bool) -> int:
-    """Print what each server offers; 1 if one failed."""
+    """Print what each server offers, and what they are together; 1 if one failed, or two things have one name."""
     settings = gateway_settings(config)
     nobodys = replace(settings, upstreams=tuple(map(unbound, settings.upstreams)))
     reports = asyncio.run(_check_all(nobodys))
+    together = joined(settings.joints, {report.server: report.items for report in reports if report.ok})
     if as_json:
-        click.echo(json.dumps(_tree(config, reports), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(_tree(config, reports, together), ensure_ascii=False, indent=2))
     else:
-        for report in reports:
-            click.echo(_text(report))
         rules, offered = policy(config), {report.server: report.items for report in reports}
-        for line in permitting.lines(rules, _principals(config), offered) if rules is not None else []:
-            click.echo(line)
-    return 0 if all(report.ok for report in reports) else 1
+        may = permitting.lines(rules, _principals(config), offered) if rules is not None else []
+        for text in (*map(_text, reports), *lines(together), *may):
+            click.echo(text)
+    is_well = all(report.ok for report in reports) and not any(each.conflicts for each in together)
+    return 0 if is_well else 1
 
 
-def _tree(config: Config, reports: list[Report]) -> dict[str, object]:
+def _tree(config: Config, reports: list[Report], together: list[Joined]) -> dict[str, object]:
     servers = [{key: value for key, value in asdict(report).items() if key != "items"} for report in reports]
     rules, offered = policy(config), {report.server: report.items for report in reports}
-    if rules is None:
-        return {"servers": servers}
-    principals = [
-        {"name": each.name, "servers": permitting.permitted(rules, each, offered)} for each in _principals(config)
-    ]
-    return {"servers": servers, "principals": principals}
+    tree: dict[str, object] = {"servers": servers}
+    if together:
+        tree["joined"] = [asdict(each) for each in together]
+    if rules is not None:
+        tree["principals"] = [
+            {"name": each.name, "servers": permitting.permitted(rules, each, offered)} for each in _principals(config)
+        ]
+    return tree
 
 
 def _principals(config: Config) -> list[Principal]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,8 @@ def run(command: Sequence[str], name: str | None, settings: Mapping[str, object]
 
 
 def serve(path: Path, options: Options) -> None:
-    _start(load(path, withdraw(os.environ), _overrides(options)), options)
+    read = partial(load, path, withdraw(os.environ), _overrides(options))
+    _start(read(), options, read if path.is_file() else None)
 
 
 def check(path: Path, *, as_json: bool) -> None:
@@ -49,8 +50,8 @@ def variables(given: Sequence[str]) -> dict[str, str]:
     return chosen
 
 
-def _start(config: Config, options: Options) -> None:
-    """Where nobody could be let in, a token is made for this run."""
+def _start(config: Config, options: Options, read: Callable[[], Config] | None = None) -> None:
+    """Where nobody could be let in, a token is made for this run. `read` reads the configuration's file again."""
     fresh_token = None if config.has_credentials else mint()
     if fresh_token is not None:
         logs.redact(fresh_token)
@@ -58,7 +59,22 @@ def _start(config: Config, options: Options) -> None:
     open_logs(config)
     close_memory()
     show = partial(banner, config, fresh_token=fresh_token)
-    sys.exit(serve_until_stopped(config, show, exit_with_parent=options.exit_with_parent))
+    again = None if read is None else partial(_read_again, read, fresh_token)
+    sys.exit(serve_until_stopped(config, show, exit_with_parent=options.exit_with_parent, read=again))
+
+
+def _read_again(read: Callable[[], Config], fresh_token: str | None) -> Config:
+    """A token that was made for this run stays good for all of it.
+
+    Raises:
+        ConfigError: as when it was read first, or nobody could be let in.
+    """
+    config = read()
+    if fresh_token is not None:
+        return config.admitting(fresh_token)
+    if not config.has_credentials:
+        raise ConfigError("nobody could be let in any more; add a token, or restart, and one is made for that run")
+    return config
 
 
 def _overrides(options: Options) -> Overrides:

@@ -18,11 +18,15 @@ from app.asgi import create_app
 from app.cli import parent, signals, streams
 from app.cli.hardening import refuse_root
 from app.cli.listener import BACKLOG, listener
+from app.cli.reloading import Reloading
 from app.config import Config, ConfigError
 from app.config.listening import Listen
 from app.config.tree import Viaduct as Settings
+from app.core.succession import Succession
 from app.edge.app import Viaduct
 from app.edge.wire import Files, WireLimits, protocol
+from app.edge.wire_recall import Recall
+from app.reloading import adopt
 from app.telemetry.tally import Tally
 from app.upstreams.guardian import Guardian
 from app.upstreams.machine import raise_open_files
@@ -36,8 +40,10 @@ _GARBAGE_THRESHOLDS = (10_000, 20, 20)
 """A call makes objects and no cycles, so that looking for cycles often finds nothing, and takes time."""
 
 
-def serve_until_stopped(config: Config, banner: Banner, *, exit_with_parent: bool = False) -> int:
-    """Serve until a signal says stop; the exit code.
+def serve_until_stopped(
+    config: Config, banner: Banner, *, exit_with_parent: bool = False, read: Callable[[], Config] | None = None
+) -> int:
+    """Serve until a signal says stop; the exit code. `read` reads the configuration again, where it is from a file.
 
     Raises:
         ConfigError: the address cannot be listened on, or not as root, or two things have one name.
@@ -47,11 +53,16 @@ def serve_until_stopped(config: Config, banner: Banner, *, exit_with_parent: boo
         refuse_root(config.listen, is_allowed=config.may_be_root)
         settings = _uvicorn(config)
         with asyncio.Runner(loop_factory=settings.get_loop_factory()) as runner:
-            return runner.run(_serve(config, settings, taken, banner, exit_with_parent))
+            return runner.run(_serve(config, settings, taken, banner, exit_with_parent, read))
 
 
 async def _serve(
-    config: Config, settings: uvicorn.Config, taken: socket.socket, banner: Banner, exit_with_parent: bool
+    config: Config,
+    settings: uvicorn.Config,
+    taken: socket.socket,
+    banner: Banner,
+    exit_with_parent: bool,
+    read: Callable[[], Config] | None,
 ) -> int:
     app = create_app(config)
     settings.app = app
@@ -59,6 +70,7 @@ async def _serve(
     server = _Server(settings, app, config.viaduct)
     server.on_listening = lambda: streams.show(banner(Listen(*taken.getsockname()[:2])))
     server.exit_with_parent = exit_with_parent
+    server.reloading = None if read is None else Reloading(config, read, server.adopt, app.tally)
     try:
         async with _leaving_nobody():
             await server.serve(sockets=[taken])
@@ -88,6 +100,7 @@ async def _leaving_nobody() -> AsyncIterator[None]:
 class _Server(uvicorn.Server):
     on_listening: Callable[[], None]
     exit_with_parent = False
+    reloading: Reloading | None = None
 
     def __init__(self, config: uvicorn.Config, app: Viaduct, settings: Settings) -> None:
         super().__init__(config)
@@ -98,15 +111,15 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        numbers = signals.stopping()
-        for number in numbers:
+        for number in signals.STOPPING:
             loop.add_signal_handler(number, self._signalled, number)
+        loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         try:
             if self.exit_with_parent:
                 parent.stop_with_it()
             yield
         finally:
-            for number in numbers:
+            for number in (*signals.STOPPING, signal.SIGHUP):
                 loop.remove_signal_handler(number)
             signals.heed()
 
@@ -114,16 +127,43 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             _spare_collector()
+            if self.reloading is not None:
+                self.reloading.start()
             self.on_listening()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.reloading is not None:
+            self.reloading.stop()
         if self._draining is not None:
             await self._draining
         await super().shutdown(sockets=sockets)
 
+    def adopt(self, former: Config, following: Config) -> Succession:
+        """Serve by another configuration.
+
+        Raises:
+            ConfigError: it cannot take the place of the one that runs.
+        """
+        change = adopt(self._app, former, following)
+        self._settings = following.viaduct
+        for connection in self.server_state.connections:
+            if isinstance(connection, Recall):
+                connection.forget()
+        return change
+
+    def _hung_up(self) -> None:
+        if signals.is_end_of_terminal():
+            self._signalled(signal.SIGHUP)
+        elif self.reloading is None:
+            log.info("there is no file to reload, so SIGHUP does nothing")
+        else:
+            self.reloading.tell()
+
     def _signalled(self, number: signal.Signals) -> None:
         if self._draining is None:
             log.info("stopping", extra={"signal": number.name})
+            if self.reloading is not None:
+                self.reloading.stop()
             self._draining = asyncio.get_running_loop().create_task(self._drain())
         else:
             log.warning("stopping fast", extra={"signal": number.name})

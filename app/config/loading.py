@@ -36,6 +36,8 @@ class Config:
     may_be_root: bool = False
     """Whether the operator has said that servers may run as root where strangers reach them."""
     notes: tuple[Note, ...] = ()
+    files: tuple[Path, ...] = ()
+    """All that it was read from, but for the tokens file, which is looked at anyway."""
 
     def admitting(self, token: str) -> "Config":
         """The same, with one more token let in."""
@@ -61,7 +63,9 @@ def load(path: Path, environ: Mapping[str, str], given: Overrides | None = None)
         found, notes = servers.read(tree[key], key, path.parent, environ)
         notes += permissions.notes(path, found)
         block = expansion.expand(tree.get("viaduct", {}), environ, "viaduct")
-        return _settled(block, found, notes, environ, given, path.parent, servers.names(tree[key]))
+        config = _settled(block, found, notes, environ, given, path.parent, servers.names(tree[key]))
+        env_files = [server.env_file for server in found.values() if server.env_file is not None]
+        return replace(config, files=(path, *dict.fromkeys(env_files)))
     except ConfigError as error:
         text = str(error)
         raise ConfigError(
@@ -108,10 +112,17 @@ def single(
 def open_logs(config: Config) -> None:
     """Set logging up as configured, with this configuration's secrets kept out, and say what was noticed in it."""
     logs.configure(config.viaduct.log_level, config.viaduct.log_format, rate=config.viaduct.limits.log_rate)
+    tell(config)
+
+
+def tell(config: Config, former: Config | None = None) -> None:
+    """Keep the secrets of a configuration out of the logs, and say what was noticed in it, and not in the `former`."""
     for server in config.servers.values():
         for value in server.secrets:
             logs.redact(value)
     for note in config.notes:
+        if former is not None and note in former.notes:
+            continue
         log.log(logging.WARNING if note.is_warning else logging.INFO, note.event, extra=dict(note.fields))
 
 

@@ -71,11 +71,12 @@ def _server(entry: Tree, where: str, folder: Path, environ: Mapping[str, str]) -
     _expand_home(expanded, environ)
     if isinstance(cwd := expanded.get("cwd"), str):
         expanded["cwd"] = str(folder / cwd)
-    from_file = env_file.read(expanded.pop("envFile", None), folder, f"{where}.envFile")
+    named = expanded.pop("envFile", None)
+    from_file = env_file.read(named, folder, f"{where}.envFile")
     server = built(expanded, where)
     _check_templates(server, templates, where)
     env = {name: value for name, value in {**from_file, **server.env}.items() if name not in templates}
-    return server.with_env(env, templates)
+    return server.with_env(env, templates, folder / named if isinstance(named, str) else None)
 
 
 def _check_templates(server: Server, templates: Mapping[str, Template], where: str) -> None:

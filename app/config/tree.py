@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
@@ -88,6 +89,7 @@ class Server(Block):
     """Names of arguments, and of members in them, that are not shown even then."""
 
     _templates: Mapping[str, Template] = PrivateAttr(default_factory=dict)
+    _env_file: Path | None = PrivateAttr(default=None)
 
     @property
     def templates(self) -> Mapping[str, Template]:
@@ -101,9 +103,17 @@ class Server(Block):
             value for name, value in self.env.items() if SECRET_NAMES.search(name) and len(value) >= _SECRET_LENGTH
         )
 
-    def with_env(self, env: Mapping[str, str], templates: Mapping[str, Template]) -> "Server":
+    @property
+    def env_file(self) -> Path | None:
+        """Where some of `env` is from."""
+        return self._env_file
+
+    def with_env(
+        self, env: Mapping[str, str], templates: Mapping[str, Template], env_file: Path | None = None
+    ) -> "Server":
         other = self.model_copy(update={"env": dict(env)})
         other._templates = templates
+        other._env_file = env_file
         return other
 
     @property
@@ -348,6 +358,8 @@ class Viaduct(Block):
     """Where sessions are kept, so that they outlive the gateway,"""
     store_timeout: Seconds = 5
     """and how long its disk is waited for."""
+    watch_interval: Seconds | None = 0.5
+    """How often the config file is looked at; None is never, and then only SIGHUP has it read again."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     debug_payloads: bool = False

@@ -81,11 +81,13 @@ class Catalog:
         return made or (self._sources[0] if len(self._sources) == 1 else "")
 
     def public_uri(self, server: str, uri: str) -> str:
-        """By what a client finds again what a server calls so."""
+        """By what a client finds again what a server calls so; what can be found nowhere is called as it is."""
         known = self._uris.get((server, uri))
         if known is not None:
             return known
-        return uri if self.owner_of(uri) == (server, uri) else joined_uris.marked(server, uri)
+        owner = self.owner_of(uri)
+        is_clear = owner == (server, uri) or (owner is None and server not in self._sources)
+        return uri if is_clear else joined_uris.marked(server, uri)
 
     def target(self, kind: Kind, public: str) -> Target | None:
         """What a policy knows it by."""

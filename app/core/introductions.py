@@ -17,7 +17,8 @@ _CHANGES: Mapping[str, object] = {"listChanged": True}
 
 
 def capabilities(inventories: Mapping[str, Inventory], *, is_whole: bool) -> dict[str, object]:
-    """What at least one of them can. Of those that are not known yet any may have any list, and then says so."""
+    """What at least one of them can. Of those that are not known yet any may have any list, and then says so; tools
+    may come in any case."""
     offered: dict[str, object] = {}
     for name in _LISTS:
         if any(name in inventory.capabilities for inventory in inventories.values()) or not is_whole or name == "tools":

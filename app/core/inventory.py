@@ -65,8 +65,9 @@ _Otherwise = TypeVar("_Otherwise")
 def introduced(greeted: Raw) -> Inventory:
     """What a server said of itself, before any list was read: in an `InitializeResult` or a `DiscoverResult`."""
     said = _read(_fields, greeted, {})
-    instructions = _read(_strings, said.get("instructions", _NOTHING), "")
-    return Inventory(_read(_fields, said.get("capabilities", _NOTHING), {}), instructions)
+    declared = _read(_fields, said.get("capabilities", _NOTHING), {})
+    capabilities = {name: value for name, value in declared.items() if value != _NOTHING}
+    return Inventory(capabilities, _read(_strings, said.get("instructions", _NOTHING), ""))
 
 
 def wanted(inventory: Inventory) -> list[Shelf]:

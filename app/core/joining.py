@@ -187,8 +187,8 @@ class Joining:
 
     # What is known changes, and time passes.
 
-    def learn(self, known: Known) -> list[Outcome]:
-        self._known = known
+    def learn(self, known: Known, rules: Rules) -> list[Outcome]:
+        self._known, self._rules = known, rules
         for server, partner in self._partners.items():
             if not partner.is_ready and server in known.inventories:
                 partner.inventory = known.inventories[server]

@@ -5,7 +5,7 @@ token for every path that is not listed as open.
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -83,19 +83,62 @@ class Viaduct:
     ) -> None:
         self.gateway = gateway
         self.tally = settings.streams.tally
+        self.authentication = authentication
+        self._bearer = Bearer(authentication)
         self.disagreement = ""
         """Why it did not begin to serve."""
+        self._generation = 0
+        """How often the application became another one: what was judged before is judged again."""
+        self._set(settings, guards, prefix, numbers, oauth)
+        gateway.on_left = self._drop_left
+
+    def _set(
+        self,
+        settings: EdgeSettings,
+        guards: Guards,
+        prefix: str,
+        numbers: Numbers | None,
+        server: ResourceServer | None,
+    ) -> None:
         self._numbers = numbers
         self._settings = settings
         self._guards = guards
-        self._bearer = Bearer(authentication)
+        upstreams, left = tuple(self.gateway.upstreams.values()), self.gateway.left
         self._places = _places(
-            tuple(gateway.upstreams.values()),
+            upstreams,
             prefix,
             has_numbers=numbers is not None,
-            server=oauth,
-            joints=gateway.settings.joints,
+            server=server,
+            joints=self.gateway.joints,
+            left=left,
         )
+
+    def adopt(
+        self,
+        settings: EdgeSettings,
+        guards: Guards,
+        authentication: Authentication | None,
+        prefix: str = "",
+        numbers: Numbers | None = None,
+        oauth: ResourceServer | None = None,
+    ) -> None:
+        """Be another application, around the same gateway, from the next request on."""
+        if self._numbers is not None:
+            self._numbers.stop()
+        self._generation += 1
+        self._set(settings, guards, prefix, numbers, oauth)
+        self.authentication = authentication
+        self._bearer.succeed(authentication)
+        if numbers is not None:
+            numbers.start()
+
+    def _drop_left(self) -> None:
+        """The paths of servers that are used no more."""
+        left, now = self.gateway.left, self.gateway.upstreams
+        kept = {*now, *(upstream.name for upstream in (*left, *self.gateway.joints))}
+        self._places = {
+            path: place for path, place in self._places.items() if place.upstream is None or place.upstream.name in kept
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Whatever is refused was refused before a response began; a bug is the server's to answer, and ours to log."""
@@ -104,6 +147,7 @@ class Viaduct:
             return
         cors: Headers = []
         principal: Principal | None = None
+        generation = self._generation
         try:
             head = Head(scope)
             self._guards.check_host(head.get(b"host"))
@@ -128,7 +172,7 @@ class Viaduct:
             )
             repeat = await place.serve(incoming)
             remember = remembers(scope)
-            if repeat is not None and remember is not None:
+            if repeat is not None and remember is not None and generation == self._generation:
                 remember(self._again(incoming, repeat))
         except (GatewayFault, Refusal) as wrong:
             status, headers, body = self._refused(wrong, _path(scope), scope["method"], principal)
@@ -137,7 +181,7 @@ class Viaduct:
     def _again(self, former: Incoming, repeat: Repeat) -> Again:
         """As `__call__`, for a request with the head of `former`: only its token may have ended since."""
         head, path, cors, upstream = former.head, _path(former.scope), former.cors, former.upstream
-        resource = self._places[path].resource
+        resource, generation = self._places[path].resource, self._generation
         scope = {name: former.scope[name] for name in _KEPT if name in former.scope}
 
         def again(text: bytes, way: Way) -> None:
@@ -145,6 +189,9 @@ class Viaduct:
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
+                if generation != self._generation:
+                    way.serve(partial(self._anew, scope, text))
+                    return
                 principal = self._bearer.find(head, resource)
                 if principal is None:
                     way.serve(partial(self._anew, scope, text))
@@ -253,7 +300,8 @@ def _unknown() -> Place:
 
 
 def _no_such() -> Refusal:
-    return Refusal(404, "unknown_path", "nothing is here; MCP is served at /servers/<name>/mcp")
+    sentence = "nothing is here; MCP is served at /mcp, /groups/<name>/mcp and /servers/<name>/mcp"
+    return Refusal(404, "unknown_path", sentence)
 
 
 def _places(
@@ -263,13 +311,16 @@ def _places(
     has_numbers: bool = True,
     server: ResourceServer | None = None,
     joints: tuple[UpstreamSettings, ...] = (),
+    left: Iterable[UpstreamSettings] = (),
 ) -> dict[str, Place]:
-    """Every path, in both spellings; with a public prefix too, for proxies that leave it in."""
+    """Every path, in both spellings; with a public prefix too, for proxies that leave it in. Who still uses a server
+    that was `left` reaches it where it was."""
     places = {"/healthz": Place(b"GET, HEAD"), "/readyz": Place(b"GET, HEAD", asks_ready=True)}
     if has_numbers:
         places["/metrics"] = Place(b"GET, HEAD", asks_numbers=True, resource=_resource(server, ""))
-    headers = {upstream.name: headers_in(upstream.templates) for upstream in upstreams}
-    for base, upstream in _served(upstreams, joints).items():
+    headers = {upstream.name: headers_in(upstream.templates) for upstream in (*left, *upstreams)}
+    served = {_base(upstream): upstream for upstream in left} | _served(upstreams, joints)
+    for base, upstream in served.items():
         places |= _places_of(base, upstream, server, headers)
     if server is not None:
         places |= _documents(places, server, prefix)
@@ -283,11 +334,17 @@ def _served(
     upstreams: tuple[UpstreamSettings, ...], joints: tuple[UpstreamSettings, ...]
 ) -> dict[str, UpstreamSettings]:
     """What is where, by what the paths of its endpoints begin with. A single server is also at the shortest ones."""
-    served = {f"/servers/{upstream.name}": upstream for upstream in upstreams}
-    served |= {joint.name: joint for joint in joints if joint.name != WHOLE_NAME}
+    served = {_base(upstream): upstream for upstream in (*upstreams, *joints)}
     if len(upstreams) == 1:
-        served[""] = served[f"/servers/{upstreams[0].name}"]
-    return served | {"": joint for joint in joints if joint.name == WHOLE_NAME}  # noqa: B035 - there is one at most
+        served.setdefault("", served[_base(upstreams[0])])
+    return served
+
+
+def _base(upstream: UpstreamSettings) -> str:
+    """What the paths of its endpoints begin with."""
+    if upstream.joint is None:
+        return f"/servers/{upstream.name}"
+    return "" if upstream.name == WHOLE_NAME else upstream.name
 
 
 def _places_of(
@@ -302,7 +359,7 @@ def _places_of(
     place = partial(
         Place,
         upstream=upstream,
-        headers=frozenset[str]().union(*(headers_by_server[name] for name in names)),
+        headers=frozenset[str]().union(*(headers_by_server.get(name, frozenset()) for name in names)),
         views=None if joint is None else Views(upstream, joint),
     )
     mcp, stream = (_resource(server, f"{base}/{end}") for end in ("mcp", "sse"))

@@ -26,6 +26,9 @@ class Authentication(Protocol):
 
     def start(self) -> None: ...
 
+    def retire(self) -> None:
+        """Another one is asked from now on."""
+
     def stop(self) -> None: ...
 
 
@@ -66,6 +69,15 @@ class Bearer:
             raise unauthorized(bad.cause) from None
         except CannotVerify as cannot:
             raise auth_unavailable(str(cannot), cannot.retry_after) from None
+
+    def succeed(self, authentication: Authentication | None) -> None:
+        """That one is asked from now on."""
+        former, self._authentication = self._authentication, authentication
+        if authentication is former:
+            return
+        if former is not None:
+            former.retire()
+        self.start()
 
     def start(self) -> None:
         if self._authentication is not None:

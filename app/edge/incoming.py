@@ -11,7 +11,6 @@ from app.edge.refusals import Refusal
 from app.edge.responses import Response
 from app.edge.wire_refusals import BODY_FAULT, TOO_LARGE
 from app.gateway.access import Permit
-from app.gateway.credentials import bound
 from app.gateway.gateway import Gateway
 from app.gateway.settings import UpstreamSettings
 from app.protocol import methods
@@ -77,7 +76,7 @@ class Incoming:
         Raises:
             InvalidRequest, Denied: what they need is missing.
         """
-        return bound(self.upstream, self.said, self.principal)
+        return self.gateway.bound(self.upstream, self.said, self.principal)
 
     @property
     def permit(self) -> Permit | None:

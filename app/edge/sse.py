@@ -22,7 +22,7 @@ async def serve_stream(incoming: Incoming) -> None:
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "this is answered with text/event-stream; accept that")
     live = incoming.gateway.open(incoming.bound(), incoming.principal.key, "sse")
-    live.is_confirmed = True
+    live.is_confirmed, live.principal = True, incoming.principal
     response = incoming.settings.streams.response()
     # Relative, so that it is right under any prefix that a proxy in front may add (2024-11-05: "a URI").
     up = "../" if incoming.scope["path"].endswith("/") else ""

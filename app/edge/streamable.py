@@ -14,7 +14,6 @@ from app.edge.incoming import SESSION_ID, VERSION, Incoming, Repeat, StreamSetti
 from app.edge.refusals import Refusal, not_allowed
 from app.edge.responses import EVENT_STREAM, Response
 from app.gateway.access import Permit
-from app.gateway.credentials import bound
 from app.gateway.live import LiveSession
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, InvalidRequest, ShuttingDown, UnknownSession
@@ -173,6 +172,7 @@ class _Post:
         if is_initialize:
             check_greeting(message, self.settings)
         live = self._session_of(message, principal, is_initialize=is_initialize)
+        live.principal = principal
         permit = self._gateway.access.permit(principal, self._upstream.name)
         if not _wants_answer(message):
             _tell(live, message, permit)
@@ -191,7 +191,7 @@ class _Post:
         self._check_open()
         response = self.settings.streams.response()
         live, stream = self._gateway.exchanges.ask(
-            bound(self._upstream, self._said, principal),
+            self._gateway.bound(self._upstream, self._said, principal),
             principal.key,
             request,
             self._head,
@@ -227,7 +227,7 @@ class _Post:
                 raise InvalidRequest(f"{live.revision.date} has no batches; send one message in each POST")
             return live
         if isinstance(message, Request) and is_initialize:
-            upstream = bound(self._upstream, self._said, principal)
+            upstream = self._gateway.bound(self._upstream, self._said, principal)
             return self._gateway.begin(upstream, principal.key, message)
         return self._implicit(message, principal, named)
 
@@ -240,7 +240,7 @@ class _Post:
             raise InvalidRequest("shutdown ends a session, and without an Mcp-Session-Id there is none of yours")
         if isinstance(message, list) and named is not None and not named.batches:
             raise InvalidRequest(f"{named.date} has no batches; send one message in each POST")
-        upstream = bound(self._upstream, self._said, principal)
+        upstream = self._gateway.bound(self._upstream, self._said, principal)
         return self._gateway.implicit(upstream, principal.key, None if named is None else named.date)
 
 
@@ -251,7 +251,7 @@ async def _get(incoming: Incoming) -> None:
     if not accepted(incoming.head.get(b"accept"))[1]:
         raise Refusal(406, "not_acceptable", "a GET is answered with text/event-stream; accept that")
     live = incoming.gateway.find(ident, incoming.upstream.name, incoming.principal.key)
-    live.permit = incoming.permit
+    live.permit, live.principal = incoming.permit, incoming.principal
     response = incoming.settings.streams.response()
     last = incoming.head.text(b"last-event-id")
     stream = live.listen(response) if last is None else live.resume(last, response)

@@ -56,6 +56,11 @@ class Recall(Turns):
             return data
         return b""
 
+    def forget(self) -> None:
+        """The application is another one, and what it said of heads holds no more. Of one that has begun it says so."""
+        if not self._held:
+            self._known = KnownHeads(self.limits.header_bytes)
+
     def let_go(self) -> bytes:
         """What was held is the parser's after all."""
         held, self._held = self._held, b""

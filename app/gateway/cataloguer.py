@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from app.core.inventory import Inventory
@@ -20,14 +20,16 @@ StartChild = Callable[[UpstreamSettings, Callable[[], object]], CommonChild]
 class Cataloguer:
     """Of the servers that are served as one, and of no others."""
 
-    def __init__(self, settings: CatalogSettings, upstreams: Mapping[str, UpstreamSettings], start: StartChild) -> None:
+    def __init__(
+        self, settings: CatalogSettings, find: Callable[[str], UpstreamSettings | None], start: StartChild
+    ) -> None:
         self.inventories: dict[str, Inventory] = {}
         self.absences: dict[str, str] = {}
         """Servers whose lists could not be read when that was last tried, and why."""
         self.version = 0
         """Another number, whenever there is news."""
         self._settings = settings
-        self._upstreams = upstreams
+        self._find = find
         self._start = start
         self._surveys: dict[str, Survey] = {}
         self._absent: dict[str, int] = {}
@@ -66,6 +68,18 @@ class Cataloguer:
         now = asyncio.get_running_loop().time()
         self._later(server, max(0.0, self._read_at[server] + self._settings.fresh_seconds - now))
 
+    def adopt(self, settings: CatalogSettings, changed: Iterable[str], removed: Iterable[str]) -> None:
+        """Other servers are configured now. Of one that changed what was known holds until it is read again."""
+        self._settings = settings
+        for server in removed:
+            self._stop(server)
+            self.inventories.pop(server, None)
+            self._read_at.pop(server, None)
+        for server in changed:
+            if self._stop(server) or server in self._read_at:
+                self._survey(server)
+        self._news()
+
     def watch(self, changed: Callable[[], None]) -> None:
         self._watchers[changed] = None
 
@@ -85,7 +99,9 @@ class Cataloguer:
         self._timers.pop(server, None)
         if self._is_closed:
             return
-        upstream = self._upstreams[server]
+        upstream = self._find(server)
+        if upstream is None:
+            return
         survey = Survey(upstream, self._settings, partial(self._read, server), partial(self._unread, server))
         self._surveys[server] = survey
         survey.begin(self._start)
@@ -117,6 +133,17 @@ class Cataloguer:
         self._later(server, pause)
         if times == 1:
             self._news()
+
+    def _stop(self, server: str) -> bool:
+        """Look at it no more; whether somebody wanted to."""
+        timer, survey = self._timers.pop(server, None), self._surveys.pop(server, None)
+        was_wanted = self._absent.pop(server, None) is not None
+        self.absences.pop(server, None)
+        if timer is not None:
+            timer.cancel()
+        if survey is not None:
+            survey.close()
+        return was_wanted or timer is not None or survey is not None
 
     def _later(self, server: str, seconds: float) -> None:
         if not self._is_closed:

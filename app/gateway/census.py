@@ -11,24 +11,30 @@ from app.telemetry.tally import Census
 
 
 def taken(
-    upstreams: Iterable[UpstreamSettings],
+    upstreams: Mapping[str, UpstreamSettings],
+    joints: Iterable[UpstreamSettings],
     views: Iterable[ServerView],
+    left: Iterable[ServerView],
     sessions: Iterable[LiveSession],
     sleepers: Sleepers,
     exchanges: Exchanges,
-    left: Iterable[ServerView] = (),
-    unread: Mapping[str, str] | None = None,
+    unread: Mapping[str, str],
 ) -> dict[str, Census]:
-    """`views` are of these upstreams, in their order; `unread` says of whom the lists could not be read, and why. What
-    there is still at servers that were `left` is counted with those of the same name."""
-    counted = {upstream.name: _of_children(upstream, view) for upstream, view in zip(upstreams, views, strict=True)}
-    for server, number in sleepers.by_server().items():
-        if server in counted:
-            counted[server].asleep = number
+    """What there is still at servers that were left is counted with those of the same name. `unread` says of which
+    servers the lists could not be read, and why."""
+    counted = {name: Census() for name in (*upstreams, *(joint.name for joint in joints))}
+    for view in views:
+        counted[view.name].state = view.state
+        _count_children(counted[view.name], view)
     for view in left:
         if view.name in counted:
             _count_children(counted[view.name], view)
-    for server, reason in (unread or {}).items():
+    for name, upstream in upstreams.items():
+        counted[name].waiting_bytes = sum(child.waiting_bytes for child in upstream.tally.children)
+    for server, number in sleepers.by_server().items():
+        if server in counted:
+            counted[server].asleep = number
+    for server, reason in unread.items():
         if server in counted:
             counted[server].unread = reason
     nowhere = Census()
@@ -45,13 +51,6 @@ def taken(
     for exchange in exchanges.parked:
         counted.get(exchange.asked.upstream.name, nowhere).parked += 1
     return counted
-
-
-def _of_children(upstream: UpstreamSettings, view: ServerView) -> Census:
-    census = Census(state=view.state)
-    _count_children(census, view)
-    census.waiting_bytes = sum(child.waiting_bytes for child in upstream.tally.children)
-    return census
 
 
 def _count_children(census: Census, view: ServerView) -> None:

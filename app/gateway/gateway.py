@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from app.auth.policy import Policy
+from app.auth.principal import Principal
 from app.core.revival import Told
 from app.core.succession import Succession
 from app.core.supervision import ServerView
@@ -20,7 +20,7 @@ from app.gateway.joint_pool import JointPool
 from app.gateway.joints import Joints
 from app.gateway.judging import judge_anew
 from app.gateway.lasting import LastingSeat
-from app.gateway.leaving import Leaving
+from app.gateway.leaving import Leaving, Left
 from app.gateway.live import LiveSession, Transport
 from app.gateway.opening import Opening
 from app.gateway.settings import GatewaySettings, UpstreamSettings
@@ -30,6 +30,7 @@ from app.gateway.sleepers import Sleepers
 from app.gateway.stream import Unheard
 from app.gateway.supervisor import Supervisor
 from app.gateway.tasks import Tasks
+from app.gateway.unused import Unused
 from app.protocol import methods
 from app.protocol.faults import ShuttingDown, UnknownSession
 from app.protocol.jsonrpc import Notification, Request
@@ -48,8 +49,6 @@ class Gateway:
         self.settings = settings
         self.access = access or Access()
         self._sites = Sites(settings, lambda: self.supervisor)
-        self.on_servers_changed: list[Callable[[], None]] = []
-        """Told when other servers are configured, or one is configured otherwise."""
         self.on_left: Callable[[], None] = _unheard
         """Told when a server that is not configured any more is used no more."""
         self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
@@ -66,15 +65,15 @@ class Gateway:
         """Of the sessions that an `initialize` opened, by their ids."""
         self._foundlings = Foundlings()
         self._implicit: dict[tuple[str, str], LiveSession] = {}
-        self._leaving = Leaving(self._sites, self._sessions, self.exchanges, self._left)
+        self._leaving = Leaving(self._sites, self._sessions, self.exchanges, self._left, self._joints)
         self._tasks = Tasks()
         self._watch: Supervisor | None = None
-        self._sweep: asyncio.TimerHandle | None = None
+        self._unused = Unused(self._sessions, self._sleepers)
         self._patience: asyncio.Timeout | None = None
 
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
-        self._arm_sweep()
+        self._unused.look_after(self.settings.sessions)
         self.supervisor.tell_protections(self.upstreams.values())
         if self._store is not None:
             self._store.start()
@@ -90,8 +89,7 @@ class Gateway:
     async def stop(self) -> None:
         """End every session and wait until every child is gone."""
         self.is_draining = True
-        if self._sweep is not None:
-            self._sweep.cancel()
+        self._unused.close()
         for live in list(self._sessions.values()):
             live.leave()
         self._foundlings.close()
@@ -133,10 +131,23 @@ class Gateway:
         """The servers that are configured, by name."""
         return self._sites.upstreams
 
+    def bound(self, upstream: UpstreamSettings, said: Mapping[str, str], principal: Principal) -> UpstreamSettings:
+        """The server, or the several, as this client's children are started.
+
+        Raises:
+            InvalidRequest, Denied: what they need is missing.
+        """
+        return self._joints.bound(upstream, said, principal)
+
+    @property
+    def joints(self) -> tuple[UpstreamSettings, ...]:
+        """Several of them as one."""
+        return tuple(self._joints.upstreams.values())
+
     @property
     def left(self) -> list[UpstreamSettings]:
         """Those that are not configured any more, or otherwise, and are still used."""
-        return [site.upstream for site in self._sites.leaving]
+        return [left.upstream for left in self._leaving]
 
     @property
     def is_ready(self) -> bool:
@@ -166,9 +177,9 @@ class Gateway:
 
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
-        sessions, left = self._sessions.values(), self.supervisor.views(self.left)
+        left, sessions = self.supervisor.views(site.upstream for site in self._sites.leaving), self._sessions.values()
         unread = self._joints.absences
-        return taken(self.upstreams.values(), self.views(), sessions, self._sleepers, self.exchanges, left, unread)
+        return taken(self.upstreams, self.joints, self.views(), left, sessions, self._sleepers, self.exchanges, unread)
 
     def adopt(self, settings: GatewaySettings, seconds: float) -> Succession:
         """From now on it is as these settings say, from within the loop; calls at servers that are no more, or are
@@ -176,6 +187,7 @@ class Gateway:
         former, self.settings = self.settings, settings
         self._gate.resize(settings.sessions)
         self._opening.settings = settings.sessions
+        self._unused.look_after(settings.sessions)
         for live in self._sessions.values():
             live.settings = settings.sessions
         if former.pool != settings.pool:
@@ -185,18 +197,19 @@ class Gateway:
         self.supervisor.succeed([site.upstream for site in left], fresh, len(self.upstreams))
         for site in left:
             self._foundlings.close(site.upstream.name)
-            self._tasks.spawn(self._leaving.see_off(site, seconds), f"leave {site.upstream.name}")
-        for told in [] if change.is_of_none else self.on_servers_changed:
-            told()
+        ends: list[Left] = [*left, *self._leaving.rejoin(settings, change)]
+        for each in ends:
+            self._tasks.spawn(self._leaving.see_off(each, seconds), f"leave {each.upstream.name}")
         return change
 
     def judge_anew(self, policy: Policy | None) -> None:
         """Another policy holds, for what is open, too."""
         judge_anew(policy, self.access, self._sessions.values(), self.exchanges)
 
-    def _left(self, site: Site) -> None:
-        self.supervisor.forget(site.upstream)
-        self._sites.forget(site)
+    def _left(self, left: Left) -> None:
+        if isinstance(left, Site):
+            self.supervisor.forget(left.upstream)
+            self._sites.forget(left)
         self.on_left()
 
     # Sessions.
@@ -392,28 +405,6 @@ class Gateway:
         self._owned[owner] -= 1
         if not self._owned[owner]:
             del self._owned[owner]
-
-    # Time.
-
-    def _arm_sweep(self) -> None:
-        limits = self.settings.sessions
-        pause = min(5.0, max(0.05, min(limits.idle_seconds, limits.confirm_seconds) / 10))
-        self._sweep = asyncio.get_running_loop().call_later(pause, self._end_unused)
-
-    def _end_unused(self) -> None:
-        limits, now = self.settings.sessions, asyncio.get_running_loop().time()
-        self._sleepers.expire(time.time() - limits.idle_seconds)
-        for live in list(self._sessions.values()):
-            if live.is_live:
-                live.used_at = now
-            live.remember_use()
-            if not live.is_confirmed and live.is_busy:
-                live.opened_at = now  # Its server is still starting, or waits for its turn to.
-            elif not live.is_confirmed and now - live.opened_at > limits.confirm_seconds:
-                live.close("unconfirmed")
-            elif now - live.used_at > limits.idle_seconds:
-                live.close("idle")
-        self._arm_sweep()
 
 
 def _is_busy(live: LiveSession) -> bool:

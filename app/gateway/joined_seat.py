@@ -11,15 +11,18 @@ from app.core.revival import Told
 from app.gateway.access import Permit
 from app.gateway.inorder import InOrder
 from app.gateway.joint import Joint
-from app.gateway.lasting import Holder, LastingSeat
+from app.gateway.lasting import Holder, LastingSeat, TakePlace
 from app.gateway.patient import PatientTimer
+from app.gateway.settings import SiteName, UpstreamSettings
 from app.protocol import methods
-from app.protocol.faults import GatewayFault
+from app.protocol.faults import GatewayFault, Unavailable
 from app.protocol.jsonrpc import Message, Notification, RequestId
 
 
 class Client(Protocol):
     """The session."""
+
+    owner: str
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None: ...
 
@@ -39,17 +42,20 @@ class JoinedSeat:
         mint: Iterator[int],
         open_seat: Callable[[str, Holder], LastingSeat],
         client: Client,
+        on_leave: "Callable[[JoinedSeat], None]",
         told: Told | None = None,
     ) -> None:
         self._joint = joint
         self._open_seat = open_seat
         self._client = client
+        self._on_leave = on_leave
         self._machine = Joining(joint.rules, mint, joint.known, told)
         self.mint = mint
+        self.owner = client.owner
         machine = self._machine
         self.names = JointNames(lambda: machine.catalog, finds=joint.rules.find is not None)
         self._remembered = machine.told
-        self._seats: dict[str, LastingSeat] = {}
+        self._members: dict[str, Member] = {}
         self._cancelled = ""
         """The server whose call was cancelled last."""
         self._loop = asyncio.get_running_loop()
@@ -69,27 +75,28 @@ class JoinedSeat:
     def withdraw(self, ident: int, /) -> bool:
         if self._machine.withdraw(ident):
             return True
-        seat = self._seats.get(self._machine.owner_of(ident) or "")
-        return seat is not None and seat.withdraw(ident)
+        member = self._members.get(self._machine.owner_of(ident) or "")
+        return member is not None and member.seat.withdraw(ident)
 
     def doubt(self) -> None:
         """Of the server whose call was given up just before."""
-        seat = self._seats.get(self._cancelled)
-        if seat is not None:
-            seat.doubt()
+        member = self._members.get(self._cancelled)
+        if member is not None:
+            member.seat.doubt()
 
     def wake(self) -> None:
         self._perform(self._machine.wake())
-        for seat in list(self._seats.values()):
-            seat.wake()
+        for member in list(self._members.values()):
+            member.seat.wake()
 
     def leave(self) -> None:
         self._joint.unwatch(self._learn)
         self._in_order.end()
         self._disarm()
-        seats, self._seats = self._seats, {}
-        for seat in seats.values():
-            seat.leave()
+        members, self._members = self._members, {}
+        for member in members.values():
+            member.seat.leave()
+        self._on_leave(self)
 
     @property
     def _sight(self) -> Sight:
@@ -97,6 +104,10 @@ class JoinedSeat:
         return everything if permit is None else permit.sees
 
     # The servers.
+
+    def members_at(self, site: SiteName) -> "list[Member]":
+        """Who has a seat there."""
+        return [member for member in self._members.values() if member.seat.site == site]
 
     def is_busy(self, server: str) -> bool:
         return self._machine.is_busy(server)
@@ -108,10 +119,10 @@ class JoinedSeat:
         self._perform(self._machine.bereft(server, fault, withdraw))
 
     def lost(self, server: str, fault: GatewayFault) -> None:
-        seat = self._seats.pop(server, None)
-        self._perform(self._machine.lost(server, fault, _never if seat is None else seat.withdraw))
-        if seat is not None:
-            seat.leave()
+        member = self._members.pop(server, None)
+        self._perform(self._machine.lost(server, fault, _never if member is None else member.seat.withdraw))
+        if member is not None:
+            member.seat.leave()
 
     # What is to be done.
 
@@ -131,23 +142,25 @@ class JoinedSeat:
             case ToSession():
                 self._client.deliver(outcome.message, outcome.about)
             case ToServer():
-                seat = self._seats.get(outcome.server)
-                if seat is not None:
-                    seat.submit(outcome.message)
+                member = self._members.get(outcome.server)
+                if member is not None:
+                    member.seat.submit(outcome.message)
             case Open():
                 self._open(outcome.server)
             case Announced():
                 self._joint.announced(outcome.server)
 
     def _open(self, server: str) -> None:
+        member = Member(self, server)
         try:
-            self._seats[server] = self._open_seat(server, _Member(self, server))
+            member.seat = self._open_seat(server, member)
+            self._members[server] = member
         except GatewayFault as fault:
             fault.executed = "no"
             self._perform(self._machine.lost(server, fault, _never))
 
     def _learn(self) -> None:
-        self._perform(self._machine.learn(self._joint.known))
+        self._perform(self._machine.learn(self._joint.known, self._joint.rules))
 
     def _arm(self) -> None:
         self._disarm()
@@ -165,30 +178,49 @@ class JoinedSeat:
         self._perform(self._machine.tick(self._loop.time()))
 
 
-class _Member:
+class Member:
     """Who holds the seat at one server."""
 
-    __slots__ = ("_seat", "_server")
+    seat: LastingSeat
 
-    def __init__(self, seat: JoinedSeat, server: str) -> None:
-        self._seat = seat
+    def __init__(self, joined: JoinedSeat, server: str) -> None:
+        self.when_quiet: set[Callable[[], object]] = set()
+        """Told once, when the server owes nothing any more."""
+        self._joined = joined
         self._server = server
 
     @property
     def is_busy(self) -> bool:
-        return self._seat.is_busy(self._server)
+        return self._joined.is_busy(self._server)
+
+    @property
+    def owner(self) -> str:
+        return self._joined.owner
+
+    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: Unavailable) -> None:
+        """The server is configured so now."""
+        if not self.seat.reseat(upstream, take_place, fault):
+            self._joined.lost(self._server, fault)
+
+    def close(self, fault: Unavailable) -> None:
+        """There is no such server any more."""
+        self._joined.lost(self._server, fault)
+
+    # As who has a seat.
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None:
-        self._seat.heard(self._server, message, about)
+        self._joined.heard(self._server, message, about)
+        while self.when_quiet and not self.is_busy:
+            self.when_quiet.pop()()
 
     def remember(self, _told: Told, /) -> None:
         """What the client was told by all of them together is kept, and each is told anew."""
 
     def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool], /) -> None:
-        self._seat.bereft(self._server, fault, withdraw)
+        self._joined.bereft(self._server, fault, withdraw)
 
     def lost(self, fault: GatewayFault, _reason: str, /) -> None:
-        self._seat.lost(self._server, fault)
+        self._joined.lost(self._server, fault)
 
 
 def _never(_ident: int) -> bool:

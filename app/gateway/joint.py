@@ -20,37 +20,41 @@ _TOLD_MAX = 10_000
 class Joint:
     """`own` are servers that cannot be asked before a client is there: each of its sessions asks them itself."""
 
+    settings: JointSettings
+    rules: Rules
+
     def __init__(
-        self,
-        upstream: UpstreamSettings,
-        settings: JointSettings,
-        cataloguer: Cataloguer,
-        version: str,
-        own: frozenset[str],
+        self, upstream: UpstreamSettings, cataloguer: Cataloguer, version: str, own: frozenset[str] = frozenset()
     ) -> None:
-        self.settings = settings
         self._cataloguer = cataloguer
-        self.asked = [server for server in settings.servers if server not in own]
-        self._name = upstream.name
+        self._product = version
         self._told: set[Conflict] = set()
         """Conflicts that the log knows of."""
-        self._version = -1
         self._known: Known
         self._ranker: tuple[Catalog, Ranker] | None = None
+        self.adopt(upstream, own)
+
+    def adopt(self, upstream: UpstreamSettings, own: frozenset[str]) -> None:
+        """From now on they are joined so."""
+        settings = upstream.joint
+        assert settings is not None  # noqa: S101 - it is several
+        self.settings = settings
+        self.asked = [server for server in settings.servers if server not in own]
+        self._version = -1
+        is_search = settings.mode == "search"
+        self.names = JointNames(lambda: self.known.catalog, finds=is_search)
+        """What is known to whoever has no session."""
         self.rules = Rules(
             upstream.name,
-            version,
+            self._product,
             self._compose,
-            self._find if settings.mode == "search" else None,
+            self._find if is_search else None,
             settings.found,
             settings.page,
             settings.patience_seconds,
             upstream.bounds,
             own,
         )
-
-        self.names = JointNames(lambda: self.known.catalog, finds=settings.mode == "search")
-        """What is known to whoever has no session."""
 
     @property
     def known(self) -> Known:
@@ -94,7 +98,7 @@ class Joint:
         for conflict in conflicts:
             if conflict not in self._told:
                 extra = {
-                    "at": self._name,
+                    "at": self.rules.name,
                     "kind": conflict.shelf,
                     "named": conflict.public,
                     "servers": conflict.servers,

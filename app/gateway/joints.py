@@ -1,27 +1,45 @@
 """Servers that are served as one: the views that clients have of them, and their seats there."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
+from app.auth.principal import Principal
 from app.core.catalog import Conflict
 from app.core.conflicts import disagreement
 from app.core.revival import Told
+from app.core.succession import Succession
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.common import CommonChild
-from app.gateway.credentials import unbound
+from app.gateway.credentials import bound, unbound
 from app.gateway.gate import Gate
-from app.gateway.joined_seat import JoinedSeat
+from app.gateway.joined_seat import JoinedSeat, Member
 from app.gateway.joint import Joint
 from app.gateway.lasting import Holder, LastingSeat
 from app.gateway.live import LiveSession
-from app.gateway.settings import GatewaySettings, JointSettings, UpstreamSettings
+from app.gateway.settings import GatewaySettings, JointSettings, SiteName, UpstreamSettings, viewed
 from app.gateway.sites import Sites
 from app.gateway.supervisor import Supervisor
-from app.protocol.faults import InvalidRequest, Unavailable
+from app.protocol.faults import Denied, InvalidRequest, Unavailable
 
 _VIEWS_MAX = 64
 """Clients choose views by what they write into URLs."""
+
+
+class JointSite(NamedTuple):
+    """Several servers that are not one any more, and are still used so."""
+
+    upstream: UpstreamSettings
+
+    @property
+    def name(self) -> SiteName:
+        return self.upstream.site
+
+    def close(self) -> None:
+        """They have their children each on its own."""
 
 
 class Joints:
@@ -33,9 +51,10 @@ class Joints:
         self._sites = sites
         self._gate = gate
         self._supervisor = supervisor
-        self._cataloguer = Cataloguer(settings.catalog, sites.upstreams, self._survey_child)
+        self._cataloguer = Cataloguer(settings.catalog, sites.configured, self._survey_child)
         sites.on_announced = self._cataloguer.announced
         self._views: OrderedDict[tuple[str, str], Joint] = OrderedDict()
+        self._seats: dict[JoinedSeat, None] = {}
 
     def start(self) -> None:
         """Begin to read what the servers offer, where that is not to wait until somebody wants to know."""
@@ -61,6 +80,20 @@ class Joints:
     def close(self) -> None:
         self._cataloguer.close()
 
+    def adopt(self, settings: GatewaySettings, change: Succession) -> list[JointSite]:
+        """From now on they are joined so; what is one no more is returned."""
+        former, self._settings = self.upstreams, settings
+        self.upstreams = {upstream.name: upstream for upstream in settings.joints}
+        views, self._views = self._views, OrderedDict()
+        for (name, _), joint in views.items():
+            if name in self.upstreams:
+                upstream = viewed(self.upstreams[name], *joint.settings.asked)
+                joint.adopt(upstream, self._own(upstream.servers))
+                self._views[name, joint.settings.view] = joint
+        self._cataloguer.adopt(settings.catalog, change.changed, change.removed)
+        self.start()
+        return [JointSite(upstream) for name, upstream in former.items() if name not in self.upstreams]
+
     def of(self, upstream: UpstreamSettings) -> Joint:
         """How its clients see it."""
         settings = upstream.joint
@@ -68,13 +101,33 @@ class Joints:
         key = upstream.name, settings.view
         joint = self._views.get(key)
         if joint is None:
-            own = frozenset(server for server in settings.servers if self._sites.upstreams[server].templates)
-            joint = Joint(upstream, settings, self._cataloguer, self._settings.version, own)
-            self._views[key] = joint
+            own = self._own(settings.servers)
+            joint = self._views[key] = Joint(upstream, self._cataloguer, self._settings.version, own)
             if len(self._views) > _VIEWS_MAX:
                 self._views.popitem(last=False)
         self._views.move_to_end(key)
         return joint
+
+    def bound(self, upstream: UpstreamSettings, said: Mapping[str, str], principal: Principal) -> UpstreamSettings:
+        """It as this client's children are started; of those servers that need what it does not say it has none."""
+        settings = upstream.joint
+        if settings is None:
+            return bound(upstream, said, principal)
+        own = self.of(upstream).rules.eager
+        if not own:
+            return upstream
+        found: dict[str, UpstreamSettings] = {}
+        for server in sorted(own):
+            site = self._sites.now(server)
+            if site is not None:
+                with suppress(InvalidRequest, Denied):
+                    found[server] = bound(site.upstream, said, principal)
+        digest = "".join(each.bound for each in found.values())
+        return replace(upstream, joint=replace(settings, bound=found), bound=digest)
+
+    def members_at(self, site: SiteName) -> list[Member]:
+        """Who has a seat there, of those who have several."""
+        return [member for seat in self._seats for member in seat.members_at(site)]
 
     def entered(self, upstream: UpstreamSettings) -> UpstreamSettings:
         """It, as it is for somebody new.
@@ -89,7 +142,9 @@ class Joints:
     def seat(self, upstream: UpstreamSettings, mint: Iterator[int], live: LiveSession, told: Told | None) -> JoinedSeat:
         assert upstream.joint is not None  # noqa: S101 - as above
         open_seat = partial(self._open, upstream.joint, mint, live.owner)
-        return JoinedSeat(self.of(upstream), mint, open_seat, live, told)
+        seat = JoinedSeat(self.of(upstream), mint, open_seat, live, self._left, told)
+        self._seats[seat] = None
+        return seat
 
     def member(self, settings: JointSettings, server: str) -> UpstreamSettings:
         """One of the servers, as this client's children of it are started.
@@ -102,10 +157,18 @@ class Joints:
             raise Unavailable("the server is not configured any more", reason="unknown_server", retryable=False)
         if not site.upstream.templates:
             return site.upstream
-        bound = settings.bound.get(server)
-        if bound is None or bound.site != site.name:
+        filled = settings.bound.get(server)
+        if filled is None or filled.site != site.name:
             raise Unavailable("the server needs what the client does not say", reason="credentials_missing")
-        return bound
+        return filled
+
+    def _left(self, seat: JoinedSeat) -> None:
+        self._seats.pop(seat, None)
+
+    def _own(self, servers: Iterable[str]) -> frozenset[str]:
+        """Those whose children are given something of their client's."""
+        known = self._sites.upstreams
+        return frozenset(server for server in servers if server in known and known[server].templates)
 
     def _open(
         self, settings: JointSettings, mint: Iterator[int], owner: str, server: str, holder: Holder

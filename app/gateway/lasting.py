@@ -11,7 +11,7 @@ from app.core.probing import ToSession
 from app.core.restarts import Restarts
 from app.core.revival import RECORDED, NotTaken, Outcome, Phase, Revival, Told, Unlike
 from app.gateway.inorder import InOrder
-from app.gateway.settings import UpstreamSettings
+from app.gateway.settings import SiteName, UpstreamSettings
 from app.gateway.supervisor import Supervisor
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, Unavailable
@@ -101,6 +101,11 @@ class LastingSeat:
         self._timer: asyncio.TimerHandle | None = None
         self._is_asleep = told is not None
         self._place: Place | None = None if self._is_asleep else take_place(self, again=False)
+
+    @property
+    def site(self) -> SiteName:
+        """Whose it is."""
+        return self._upstream.site
 
     # The session.
 

@@ -10,17 +10,25 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import TypeAlias
 
+from app.core.succession import Succession
 from app.gateway.exchanges import Exchanges
+from app.gateway.joined_seat import Member
+from app.gateway.joints import Joints, JointSite
 from app.gateway.lasting import LastingSeat
 from app.gateway.live import LiveSession
 from app.gateway.live_exchange import LiveExchange
+from app.gateway.settings import GatewaySettings
 from app.gateway.site import Site
 from app.gateway.sites import Sites
 from app.protocol import stateless
 from app.protocol.faults import Unavailable
 
 log = logging.getLogger("viaduct.session")
+
+
+Left: TypeAlias = Site | JointSite
 
 
 class Leaving:
@@ -31,14 +39,30 @@ class Leaving:
         sites: Sites,
         sessions: Mapping[str, LiveSession],
         exchanges: Exchanges,
-        gone: Callable[[Site], object],
+        gone: Callable[[Left], object],
+        joints: Joints,
     ) -> None:
+        self._joints = joints
+        self._joints_left: list[JointSite] = []
         self._sites = sites
         self._sessions = sessions
         self._exchanges = exchanges
         self._gone = gone
 
-    async def see_off(self, site: Site, seconds: float) -> None:
+    def __iter__(self) -> Iterator[Left]:
+        """Those that are still used."""
+        return iter([*self._sites.leaving, *self._joints_left])
+
+    def rejoin(self, settings: GatewaySettings, change: Succession) -> list[JointSite]:
+        """Servers are joined otherwise now; what is one no more is returned, to be seen off."""
+        left = self._joints.adopt(settings, change)
+        self._joints_left += left
+        for live in self._sessions.values():
+            if live.upstream in self._joints.upstreams:
+                live.go_by(self._joints.upstreams[live.upstream])
+        return left
+
+    async def see_off(self, site: Left, seconds: float) -> None:
         """Calls have so many seconds."""
         for exchange in self._exchanges_of(site):
             if exchange.asked.request.method == stateless.LISTEN:
@@ -56,7 +80,7 @@ class Leaving:
             self._exchanges.on_end.discard(settled.set)
             self._end(site)
 
-    def _is_used(self, site: Site, when_quiet: Callable[[], object]) -> bool:
+    def _is_used(self, site: Left, when_quiet: Callable[[], object]) -> bool:
         """Whether a call is in flight. Sessions without one go now."""
         is_used = False
         for live in self._sessions_of(site):
@@ -65,32 +89,63 @@ class Leaving:
                 is_used = True
             else:
                 self._let_go(live, site)
+        for member in self._joints.members_at(site.name):
+            if member.is_busy:
+                member.when_quiet.add(when_quiet)
+                is_used = True
+            else:
+                self._reseat(member, site)
         parked = set(self._exchanges.parked)
         return is_used or any(each.is_busy or each in parked for each in self._exchanges_of(site))
 
-    def _end(self, site: Site) -> None:
+    def _end(self, site: Left) -> None:
         for live in self._sessions_of(site):
             self._let_go(live, site)
+        for member in self._joints.members_at(site.name):
+            self._reseat(member, site)
+        gone = Unavailable("the server is not configured so any more", reason="server_removed", executed="unknown")
         for exchange in self._exchanges_of(site):
-            exchange.close()
+            exchange.lost(gone)
         site.close()
+        if isinstance(site, JointSite):
+            self._joints_left.remove(site)
         self._gone(site)
 
-    def _let_go(self, live: LiveSession, site: Site) -> None:
-        successor, seat = self._sites.now(live.upstream), live.seat
-        if successor is None or not successor.may_succeed(site) or not isinstance(seat, LastingSeat):
+    def _let_go(self, live: LiveSession, site: Left) -> None:
+        successor, seat = self._successor(site), live.seat
+        if successor is None or not isinstance(seat, LastingSeat):
             live.close("server_removed")
             return
         upstream = successor.upstream
         live.go_by(upstream)
-        fault = Unavailable("the server was configured anew", reason="server_changed", executed="unknown")
-        if not seat.reseat(upstream, partial(successor.take_place, upstream, seat.mint, live.owner), fault):
+        if not seat.reseat(upstream, partial(successor.take_place, upstream, seat.mint, live.owner), _changed()):
             live.close("server_changed")
         elif live.is_live:
             seat.wake()
 
-    def _sessions_of(self, site: Site) -> list[LiveSession]:
+    def _reseat(self, member: Member, site: Left) -> None:
+        """Of several servers of a session this one is another now, or none."""
+        successor = self._successor(site)
+        if successor is None:
+            member.close(_changed())
+        else:
+            upstream = successor.upstream
+            take_place = partial(successor.take_place, upstream, member.seat.mint, member.owner)
+            member.reseat(upstream, take_place, _changed())
+
+    def _successor(self, site: Left) -> Site | None:
+        """Who takes its place, where sessions can go on there."""
+        if isinstance(site, JointSite):
+            return None
+        successor = self._sites.now(site.upstream.name)
+        return successor if successor is not None and successor.may_succeed(site) else None
+
+    def _sessions_of(self, site: Left) -> list[LiveSession]:
         return [live for live in self._sessions.values() if live.site == site.name]
 
-    def _exchanges_of(self, site: Site) -> Iterator[LiveExchange]:
+    def _exchanges_of(self, site: Left) -> Iterator[LiveExchange]:
         return iter([each for each in self._exchanges if each.asked.upstream.site == site.name])
+
+
+def _changed() -> Unavailable:
+    return Unavailable("the server was configured anew", reason="server_changed", executed="unknown")

@@ -239,7 +239,7 @@ class LiveSession:
 
     def go_by(self, upstream: UpstreamSettings) -> None:
         """Its server is configured so now."""
-        self.site, self._stream_after = upstream.site, upstream.deadlines.stream_after
+        self.site, self.servers, self._stream_after = upstream.site, upstream.servers, upstream.deadlines.stream_after
         self._core.deadlines, self._core.bounds = upstream.deadlines, upstream.bounds
 
     def vacate(self, reason: str) -> None:

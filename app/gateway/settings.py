@@ -44,6 +44,8 @@ class JointSettings:
     """How long a list waits for servers of which nothing is known yet."""
     found: int = 5
     """How many tools are found, where a client does not say."""
+    asked: tuple[frozenset[str], Mode | None] = (frozenset(), None)
+    """The tags and the mode that a client asks for."""
     bound: Mapping[str, "UpstreamSettings"] = field(default_factory=dict, compare=False, repr=False)
     """Of the servers whose children are given something of their client's, those that this client may have."""
 
@@ -117,7 +119,8 @@ def viewed(upstream: UpstreamSettings, tags: frozenset[str], mode: Mode | None) 
     if joint is None:
         return upstream
     shaping = joint.shaping.among(tags) if tags else joint.shaping
-    return replace(upstream, joint=replace(joint, shaping=shaping, mode=mode or joint.mode))
+    view = replace(joint, shaping=shaping, mode=mode or joint.mode, asked=(tags, mode))
+    return replace(upstream, joint=view)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,10 @@ class Sites:
         site = self._now.get(upstream.name)
         return site if site is not None and site.name == upstream.site else self._leaving[upstream.site]
 
+    def configured(self, name: str) -> UpstreamSettings | None:
+        """The server of that name."""
+        return self.upstreams.get(name)
+
     def has_common(self, name: str) -> bool:
         """Whether a child that all share is there."""
         site = self._now.get(name)

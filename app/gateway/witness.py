@@ -69,7 +69,7 @@ class Witness:
         self, audit: Audit, shown: Mapping[str, Showing], tally: Tally, clock: Callable[[], float] = monotonic
     ) -> None:
         self._audit = audit
-        self._shown = shown
+        self.shown = shown
         self._tally = tally
         self._clock = clock
         self._second = 0
@@ -147,7 +147,7 @@ class Witness:
         if given is None:
             return {"bytes": size}
         said: dict[str, object] = {"bytes": size, "digest": hashlib.sha256(given).hexdigest()}
-        showing = self._shown.get(speaker.server, _NOTHING)
+        showing = self.shown.get(speaker.server, _NOTHING)
         if showing.arguments:
             said["arguments"] = _masked(given, showing.mask)
         return said

@@ -16,8 +16,10 @@ from app.search.words import asked, is_chinese, words
 
 Scores: TypeAlias = Mapping[int, float]
 
-MAX_QUERY = 1000
-_MAX_WORDS = 64
+MAX_QUERY = 500
+_MAX_THINGS = 32
+_MAX_LOOKUPS = 200
+"""Words of a question and for it: they bound what a question costs, whatever it is."""
 _END = re.compile(r"[.!?](?=\s)|[。！？\n]")
 _MIN_LEAD = 20
 _MAX_LEAD = 300
@@ -29,7 +31,7 @@ class Fields:
 
     name: float = 0.5
     lead: float = 1.0
-    rest: float = 0.2
+    rest: float = 0.1
     server: float = 1.0
     parameters: float = 0.15
 
@@ -62,8 +64,10 @@ class Fts:
         self._weights = weights
         self._names: list[str] = []
         self._index = _opened()
+        self._index.execute("BEGIN")
         for document in documents:
             self._add(document)
+        self._index.execute("COMMIT")
         self._scored = " UNION ALL ".join(
             f"SELECT rowid, bm25({field}) * -{weight!r} FROM {field} WHERE {field} MATCH ?1"  # noqa: S608 names of ours
             for field, weight in zip(_FIELDS, astuple(weights.fields), strict=True)
@@ -72,7 +76,9 @@ class Fts:
 
     def rank(self, query: str, limit: int) -> list[str]:
         """As the port says; of equally near ones the first by name comes first."""
-        near = _together([found for thing in self._things(query[:MAX_QUERY]) if (found := self._nearness(thing))])
+        looked_up: dict[str, Scores] = {}
+        things = [self._nearness(thing, looked_up) for thing in self._things(query[:MAX_QUERY])]
+        near = _together([thing for thing in things if thing])
         best = sorted((-round(score, 9), self._names[row]) for row, score in near.items())
         return [name for _, name in best[: max(limit, 0)]]
 
@@ -89,19 +95,21 @@ class Fts:
     def _things(self, query: str) -> Iterator[dict[str, float]]:
         """What the question is about, each as the words for it with their weights."""
         weights = self._weights
-        for word in list(dict.fromkeys(asked(query)))[:_MAX_WORDS]:
+        for word in list(dict.fromkeys(asked(query)))[:_MAX_THINGS]:
             if is_chinese(word):
                 yield {word: weights.character if len(word) == 1 else 1.0}
             else:
-                yield dict.fromkeys(glossary.senses(word), weights.sense) | {word: 1.0}
-        for word in glossary.known_in(query)[:_MAX_WORDS]:
+                yield {word: 1.0} | dict.fromkeys(glossary.senses(word), weights.sense)
+        for word in glossary.known_in(query)[:_MAX_THINGS]:
             yield dict.fromkeys(glossary.senses(word), weights.translation)
 
-    def _nearness(self, thing: Mapping[str, float]) -> Scores:
+    def _nearness(self, thing: Mapping[str, float], looked_up: dict[str, Scores]) -> Scores:
         """Of the words for one thing the best counts: a tool that says it in three ways is no nearer."""
         best: dict[int, float] = {}
         for word, weight in thing.items():
-            for row, score in self._found(word).items():
+            if word not in looked_up and len(looked_up) < _MAX_LOOKUPS:
+                looked_up[word] = self._found(word)
+            for row, score in looked_up.get(word, {}).items():
                 best[row] = max(best.get(row, 0.0), score * weight)
         return best
 

@@ -10,7 +10,7 @@ from unicodedata import normalize
 _CHINESE = "\u3400-\u4dbf\u4e00-\u9fff"
 _RUNS = re.compile(rf"[{_CHINESE}]+|[^\W_{_CHINESE}]+")
 _HAN = re.compile(rf"[{_CHINESE}]+")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _MAX_WORD = 64
 
 _ENGLISH = frozenset(
@@ -21,8 +21,8 @@ _ENGLISH = frozenset(
 )
 _CHINESE_WORDS = re.compile(
     "一下|一个|一些|一份|一张|一条|一段|什么|怎么|怎样|如何|哪些|哪个|哪里|哪儿|可以|能不能|能否|可不可以|是否|有没有|"
-    "是不是|帮我|帮忙|请问|麻烦|我们|你们|他们|我想|想要|需要|这个|那个|这些|那些|这里|那里|这份|这张|这段|现在|告诉|"
-    "给我|为我|替我|看看|[的了吗呢吧啊呀么嘛我你您他她它们把被让给请帮想要是在和与或就都也还很最从到对为以及里中上下有将这那个些几多少]"
+    "是不是|帮我|帮忙|请问|麻烦|我们|你们|他们|我想|想要|需要|这个|那个|这些|那些|这里|那里|这份|这张|这段|这句|现在|"
+    "告诉我|给我|为我|替我|看看|[的了吗呢吧啊呀嘛把被让我你您他她它]"
 )
 
 
@@ -63,7 +63,7 @@ def runs(text: str) -> list[str]:
 
 def _parts(run: str) -> Iterator[str]:
     """And the whole, because JavaScript and GitHub are also written as one."""
-    parts = _PARTS.findall(run)
+    parts = _PARTS.findall(run) if run.isascii() else [run]
     yield from (part.casefold()[:_MAX_WORD] for part in parts)
     if len(parts) > 1:
         yield run.casefold()[:_MAX_WORD]

@@ -71,10 +71,14 @@ def configure(
         former.close()
     root.addHandler(out)
     root.setLevel(logging.WARNING)
-    for ours in ("app", "viaduct"):
-        logging.getLogger(ours).setLevel(level.upper())
+    set_level(level)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     _silence(logging.getLogger("uvicorn.access"))
+
+
+def set_level(level: Level) -> None:
+    for ours in ("app", "viaduct"):
+        logging.getLogger(ours).setLevel(level.upper())
 
 
 def _silence(logger: logging.Logger) -> None:

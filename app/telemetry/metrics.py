@@ -55,7 +55,7 @@ class Metrics:
 
     async def _write(self) -> bytes:
         census = self._take_census()
-        servers = {name: Server(tally, census[name]) for name, tally in self._servers.items()}
+        servers = {name: Server(tally, census[name]) for name, tally in self._servers.items() if name in census}
         waiting = sum(stream.waiting_bytes for stream in self._tally.writing)
         known = Known(self._version, self._tally, waiting, servers, len(asyncio.all_tasks()), self._is_store_failing())
         return await asyncio.to_thread(written, known)

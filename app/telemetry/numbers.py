@@ -193,6 +193,10 @@ NUMBERS = (
         "viaduct_refusals_total", "counter", "Requests refused before they were accepted", ("server", "reason"),
         _refusals,
     ),
+    Number(
+        "viaduct_reloads_total", "counter", "Configurations read again while one ran", ("result",),
+        lambda known: _each(known.tally.reloads),
+    ),
     Number("viaduct_tasks", "gauge", "Tasks of the event loop", (), lambda known: [((), known.tasks)]),
     Number(
         "viaduct_internal_errors_total", "counter", "Mistakes of ours, each with a traceback in the log", (),

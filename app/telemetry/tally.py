@@ -155,6 +155,7 @@ class Tally:
     bugs: int = 0
     """Mistakes of ours that were logged with a traceback."""
     refusals: Words = field(default_factory=dict)
+    reloads: Words = field(default_factory=lambda: {"applied": 0, "refused": 0})
     lag_seconds: Timing = field(default_factory=lambda: Timing(LAG_SECONDS))
 
 

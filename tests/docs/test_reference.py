@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_origin
 
 import click
 import pytest
@@ -18,7 +18,7 @@ from app.config.tree import Server, Viaduct
 from app.edge import refusals
 from app.edge.app import Place, _places
 from app.edge.oauth import ResourceServer
-from app.gateway.settings import UpstreamSettings
+from app.gateway.settings import WHOLE_NAME, JointSettings, UpstreamSettings
 from app.protocol import faults
 from app.protocol.faults import GatewayFault
 from app.telemetry.numbers import NUMBERS, TIMES
@@ -59,8 +59,8 @@ def settings(model: type[BaseModel], path: str) -> Iterator[tuple[str, str]]:
             continue
         yield spelled, "required" if field.is_required() else json.dumps(field.default)
         if inner is not None:
-            is_list = "tuple" in str(field.annotation)
-            yield from settings(inner, f"{spelled}[]" if is_list else spelled)
+            mark = "[]" if "tuple" in str(field.annotation) else ".*" if get_origin(field.annotation) is dict else ""
+            yield from settings(inner, f"{spelled}{mark}")
 
 
 def nested(annotation: object) -> type[BaseModel] | None:
@@ -214,8 +214,13 @@ def test_more_exact_reasons_stand_under_a_code_that_exists() -> None:
 # Paths.
 
 
-def served() -> dict[str, Place]:
-    return _places((UpstreamSettings("{name}", Command(("true",))),), "")
+def joint(name: str) -> UpstreamSettings:
+    return UpstreamSettings(name, Command(()), joint=JointSettings(("{name}",)))
+
+
+def served(server: ResourceServer | None = None) -> dict[str, Place]:
+    upstreams = (UpstreamSettings("{name}", Command(("true",))),)
+    return _places(upstreams, "", server=server, joints=(joint(WHOLE_NAME), joint("/groups/{name}")))
 
 
 def test_every_path_is_documented_with_its_methods() -> None:
@@ -224,10 +229,7 @@ def test_every_path_is_documented_with_its_methods() -> None:
 
 
 def test_every_document_is_documented_with_its_methods() -> None:
-    server = ResourceServer("https://mcp.example.com", ("https://idp.example.com",))
-    places = _places(
-        (UpstreamSettings("{name}", Command(("true",))), UpstreamSettings("b", Command(("true",)))), "", server=server
-    )
+    places = served(ResourceServer("https://mcp.example.com", ("https://idp.example.com",)))
     documented = {row[0]: row[1].encode() for row in rows("http.md", "document")}
     assert documented
     assert documented.items() <= {path: place.allow for path, place in places.items() if place.document}.items()

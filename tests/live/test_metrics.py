@@ -324,7 +324,7 @@ async def test_nothing_that_a_client_invents_becomes_a_label(gateway: Gateway) -
     assert "evil" not in many
     assert TOKEN not in many
     expected = {
-        "server": {"stage", "shared", "deaf", "gone", ""},
+        "server": {"stage", "shared", "deaf", "gone", "/mcp", ""},
         "method": METHODS | {OTHER},
         "era": {"legacy", "modern"},
         "outcome": OUTCOMES,

@@ -49,7 +49,13 @@ def content(folder: Path, **viaduct: object) -> dict[str, Any]:
               token("meek", MEEK, "safe"), token("busy", BUSY, "busy"), token("owner", OWNER, "all")]  # fmt: skip
     return {
         "mcpServers": servers,
-        "viaduct": {"auth": {"tokens": tokens}, "policy": POLICY, "streams": {"streamAfter": 10}, **viaduct},
+        "viaduct": {
+            "auth": {"tokens": tokens},
+            "policy": POLICY,
+            "streams": {"streamAfter": 10},
+            "catalog": {"read": "use"},
+            **viaduct,
+        },
     }
 
 

@@ -13,7 +13,7 @@ from tests.real import installed
 from tests.real.installed import VISITORS, Json, Visitor
 
 TOKEN = "a-token-for-the-tests-of-real-servers"
-SETTINGS = {"drain": 2, "streams": {"retry": 0.1}}
+SETTINGS = {"drain": 2, "streams": {"retry": 0.1}, "catalog": {"read": "use"}}
 PATHS = {"http": "mcp", "stateless": "mcp", "sse": "sse"}
 MODES = {"http": "legacy", "stateless": "auto", "sse": "auto"}
 """How a client that knows both eras chooses: over HTTP+SSE there is but one, which it is to find out."""

@@ -20,6 +20,8 @@ from pathlib import Path
 from subprocess import PIPE, STDOUT, CalledProcessError, run
 from typing import Any
 
+import msgspec
+
 HERE = Path(__file__).parent
 SERVERS = HERE / "labelled" / "servers"
 KEPT = ("name", "title", "description", "inputSchema")
@@ -30,7 +32,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """One row of `sources.json`. `{tmp}` in `args` is a folder for it to use; `env` holds no secret, only the look of one."""
+    """One row of `sources.json`. In `args`, `{tmp}` is a folder for it to use; `env` has only the look of a secret."""
 
     name: str
     package: str
@@ -48,8 +50,7 @@ class Source:
 
 
 def sources() -> list[Source]:
-    rows = json.loads((HERE / "sources.json").read_text())
-    return [Source(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}) for row in rows]
+    return msgspec.json.decode((HERE / "sources.json").read_bytes(), type=list[Source])
 
 
 def install(source: Source, folder: Path) -> Path:
@@ -106,7 +107,8 @@ async def ask(child: asyncio.subprocess.Process, ident: int, method: str, params
         except ValueError:
             continue
         if isinstance(message, dict) and message.get("id") == ident and "method" not in message:
-            return message["result"]
+            result: Json = message["result"]
+            return result
     raise EOFError("it ended before it answered")
 
 
@@ -136,11 +138,12 @@ async def collect(source: Source, work: Path) -> str:
     except CalledProcessError as refused:
         return f"not installed: {refused.output.decode()[-200:]!r}"
     except (OSError, EOFError, KeyError, TimeoutError) as failed:
-        return f"{failed!r}: {(folder / 'stderr').read_text(errors='replace')[-300:] if (folder / 'stderr').exists() else ''!r}"
+        return f"{failed!r}, see {folder / 'stderr'}"
     kept = [{key: tool[key] for key in KEPT if key in tool} for tool in found]
     said = {"package": source.package, "version": source.version, "registry": source.registry, "tools": kept}
     path = SERVERS / f"{source.name}.json"
-    path.write_text(json.dumps(said, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":")).replace(str(folder.resolve()), "/home/user")
+    path.write_text(text + "\n", encoding="utf-8")
     return f"{len(kept)} tools"
 
 
