@@ -193,7 +193,7 @@ class Viaduct:
                     way.serve(partial(self._anew, scope, text))
                     return
                 principal = self._bearer.find(head, resource)
-                if principal is None:
+                if principal is None or self.gateway.is_learning(upstream):
                     way.serve(partial(self._anew, scope, text))
                 else:
                     self._check_entry(principal, upstream)
@@ -205,7 +205,7 @@ class Viaduct:
         return again
 
     async def _anew(self, scope: Scope, text: bytes, _scope: Scope, receive: Receive, send: Send) -> None:
-        """A later request that must wait until its token is known."""
+        """A later request that must wait until its token is known, or what it is for."""
         body = [{"type": "http.request", "body": text, "more_body": False}]
 
         async def receive_body() -> Event:

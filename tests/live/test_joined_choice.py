@@ -358,13 +358,14 @@ async def test_the_audit_names_the_real_server_and_what_it_calls_its_own(
     search = await connect(guarded, "?mode=search")
     await by_search(search, "films__find", value="y")
     wanted = ("principal", "server", "method", "target")
-    told = [[each[name] for name in wanted] for each in records(folder, "call", since)]
+    calls = [each for each in records(folder, "call", since) if "target" in each]
+    told = [[each[name] for name in wanted] for each in calls]
     assert told == [
         ["one", "books", "tools/call", "find"],
-        ["one", "films", "resources/read", "film://one"],
+        ["one", "films", "resources/read", "resources/film://one"],
         ["one", "films", "tools/call", "find"],
     ]
     digest = hashlib.sha256(json.dumps({"value": "x"}).encode()).hexdigest()
-    assert records(folder, "call", since)[0]["digest"] == digest
+    assert calls[0]["digest"] == digest
     [refused] = records(folder, "refusal", since)
     assert (refused["server"], refused["target"], refused["reason"]) == ("films", "burn", "unknown_target")
