@@ -102,11 +102,11 @@ class Joining:
                 return [] if answered is None else self._to(*answered)
 
     def wake(self) -> list[Outcome]:
-        """What the session before had subscribed to is subscribed to again."""
+        """What the session before had subscribed to is subscribed to again, once it is known whose it is."""
         outcomes: list[Outcome] = []
         for uri, params in list(self._later.items()):
             owner = self.catalog.owner_of(uri)
-            if owner is None:
+            if owner is None or not (self._known.is_whole or self.catalog.find("resources", uri)):
                 continue
             del self._later[uri]
             request = routed(Request(next(self._mint), methods.SUBSCRIBE, params), self.catalog)

@@ -138,13 +138,12 @@ class JoinedSeat:
     # What is to be done.
 
     def _perform(self, outcomes: list[Outcome]) -> None:
+        machine = self._machine
+        if machine.told is not self._remembered and machine.may_revive:
+            self._remembered = machine.told
+            self._client.remember(self._remembered)
         if outcomes and not self._in_order.perform(outcomes):
             return
-        machine = self._machine
-        if machine.told is not self._remembered:
-            self._remembered = machine.told
-            if machine.may_revive:
-                self._client.remember(self._remembered)
         if machine.due < self._timer_at:
             self._arm()
 

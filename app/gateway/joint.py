@@ -1,7 +1,9 @@
 """Servers that are served as one, as one kind of client sees them."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from app.core.catalog import Catalog, Conflict, composed
 from app.core.inventory import Inventory
@@ -10,6 +12,9 @@ from app.core.joint_rules import Known, Rules
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.searching import Searching
 from app.gateway.settings import JointSettings, UpstreamSettings
+from app.protocol import aims
+from app.protocol.faults import BadParams
+from app.protocol.jsonrpc import Request
 
 log = logging.getLogger("viaduct.catalog")
 
@@ -46,6 +51,7 @@ class Joint:
         self.settings = settings
         self.asked = [server for server in settings.servers if server not in own]
         self._version = -1
+        self._learning_until: float | None = None
         is_search = settings.mode == "search"
         self.names = JointNames(lambda: self.known.catalog, finds=is_search)
         """What is known to whoever has no session."""
@@ -73,6 +79,27 @@ class Joint:
             is_whole = all(map(cataloguer.is_settled, self.asked))
             self._known = Known(inventories, self._compose(inventories), is_whole)
         return self._known
+
+    def knows(self, request: Request) -> bool:
+        """Whether it is known whose that is which the request is for: others may come that make it another's."""
+        known = self.known
+        if known.is_whole:
+            return True
+        try:
+            aimed = aims.aimed(self.names.unwrapped(request))
+        except BadParams:
+            return True
+        is_fixed = self.settings.naming == "prefix"
+        named = () if aimed is None else aimed[1]
+        return all(is_fixed and kind != "resources" and known.catalog.find(kind, name) for kind, name in named)
+
+    async def learn(self, requests: Sequence[Request]) -> None:
+        """Wait until it is known whose they are, but no longer than what is there is waited for in all."""
+        if self._learning_until is None:
+            self._learning_until = asyncio.get_running_loop().time() + self.rules.patience
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._learning_until):
+                await self._cataloguer.until(lambda: all(map(self.knows, requests)))
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:

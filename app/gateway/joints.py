@@ -1,7 +1,7 @@
 """Servers that are served as one: the views that clients have of them, and their seats there."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from app.gateway.settings import GatewaySettings, JointSettings, SiteName, Upstr
 from app.gateway.sites import Sites
 from app.gateway.supervisor import Supervisor
 from app.protocol.faults import Denied, InvalidRequest, Unavailable
+from app.protocol.jsonrpc import Message, Request
 
 _VIEWS_MAX = 64
 """Clients choose views by what they write into URLs."""
@@ -56,6 +57,8 @@ class Joints:
         self._searching = Searching()
         sites.on_announced = self._cataloguer.announced
         self._views: OrderedDict[tuple[str, str], Joint] = OrderedDict()
+        self._learnt: set[str] = set()
+        """Of which all is known, or that it cannot be known for now."""
         self._seats: dict[JoinedSeat, None] = {}
 
     def start(self) -> None:
@@ -63,6 +66,20 @@ class Joints:
         if self._settings.catalog.begins == "start":
             for upstream in self.upstreams.values():
                 _ = self.of(upstream).known
+
+    def is_learning(self, upstream: UpstreamSettings) -> bool:
+        """Whether it is of several servers, of which not all are known yet."""
+        if upstream.joint is None or upstream.name in self._learnt:
+            return False
+        if not self.of(upstream).known.is_whole:
+            return True
+        self._learnt.add(upstream.name)
+        return False
+
+    async def learn(self, upstream: UpstreamSettings, said: Message | Sequence[Message]) -> None:
+        """Wait until it is known whose that is which a client asks for, but not for long."""
+        messages = said if isinstance(said, Sequence) else [said]
+        await self.of(upstream).learn([message for message in messages if isinstance(message, Request)])
 
     async def disagreement(self) -> str:
         """Where names are as the servers give them: which are taken, once all have said what they offer."""
@@ -88,6 +105,7 @@ class Joints:
         former, self._settings = self.upstreams, settings
         self.upstreams = {upstream.name: upstream for upstream in settings.joints}
         views, self._views = self._views, OrderedDict()
+        self._learnt.clear()
         for (name, _), joint in views.items():
             if name in self.upstreams:
                 upstream = viewed(self.upstreams[name], *joint.settings.asked)
