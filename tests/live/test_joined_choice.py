@@ -58,13 +58,7 @@ METHODS = {
 
 
 def entries() -> list[tuple[str, dict[str, Any]]]:
-<<<<<<< HEAD
-    return [
-        (name, json.loads(json.dumps(each))) for name, each in (("books", BOOKS), ("films", FILMS), ("plain", PLAIN))
-    ]
-=======
     return [(name, deepcopy(each)) for name, each in (("books", BOOKS), ("films", FILMS), ("plain", PLAIN))]
->>>>>>> real6
 
 
 @pytest.fixture(scope="module")
@@ -116,13 +110,7 @@ async def test_what_is_switched_off_denied_or_renamed_is_so_wherever_its_server_
     for base, prefix in (("", "books__"), ("/groups/office", "books__"), ("/servers/books", "")):
         client = await connect(gateway, base)
         tools = (await client.call("tools/list"))["result"]["tools"]
-<<<<<<< HEAD
-        of_books = [
-            tool["name"] for tool in tools if tool["description"].endswith("books") or "books" in tool["description"]
-        ]
-=======
         of_books = [tool["name"] for tool in tools if "books" in tool["description"]]
->>>>>>> real6
         assert of_books == ["look_up", f"{prefix}watch", f"{prefix}state"]
         [look_up] = [tool for tool in tools if tool["name"] == "look_up"]
         assert (look_up["title"], look_up["description"]) == ("Look up", "Looks books up.")
@@ -179,13 +167,7 @@ async def test_tags_that_nothing_has_are_refused(gateway: Gateway, path: str) ->
         assert (await reply.json())["error"]["data"]["reason"] == "bad_query"
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize(
-    "path", ["/groups/nobody/mcp", "/groups/nobody/sse", "/groups/mcp", "/groups/office/messages/x"]
-)
-=======
 @pytest.mark.parametrize("path", ["/groups/nobody/mcp", "/groups/nobody/sse", "/groups/mcp", "/groups/office"])
->>>>>>> real6
 @on_loop
 async def test_a_group_that_is_not_there_is_no_path(gateway: Gateway, path: str) -> None:
     reply = await request(gateway.port, "POST", path, {"Content-Type": "application/json"}, b"{}")
@@ -202,20 +184,9 @@ async def test_in_search_mode_two_tools_find_and_call_what_the_group_has_and_not
     assert await listed(client) == ["find_tools", "call_tool"]
     found = json.loads(await client.tool("find_tools", query="find of films", limit=20))["tools"]
     assert found[0]["name"] == "films__find"
-<<<<<<< HEAD
-    assert {tool["name"] for tool in found} <= {
-        "books__state",
-        "films__find",
-        "films__burn",
-        "films__state",
-        "films__watch",
-    }
-    assert '"server": "films", "tool": "find"' in await client.tool("call_tool", name="films__find", arguments={})
-=======
     films = {f"films__{own}" for own in ("find", "burn", "state", "watch")}
     assert {tool["name"] for tool in found} <= {"books__state", *films}
     assert '"server": "films", "tool": "find"' in await by_search(client, "films__find")
->>>>>>> real6
     assert '"server": "films", "tool": "find"' in await client.tool("films__find")
     for hidden in ("look_up", "plain__find", "books__burn", "find_tools", "call_tool"):
         answer = await client.call("tools/call", wrapped(hidden))
@@ -267,15 +238,7 @@ POLICY = [
     {
         "subjects": ["one"],
         "allow": [
-<<<<<<< HEAD
-            "books/find",
-            "books/state",
-            "books/watch",
-            "books/prompts/review",
-            "books/resources/book://one",
-=======
             *(f"books/{own}" for own in ("find", "state", "watch", "prompts/review", "resources/book://one")),
->>>>>>> real6
             "films",
         ],
         "deny": ["films/burn", "films/prompts/*"],
@@ -393,17 +356,10 @@ async def test_the_audit_names_the_real_server_and_what_it_calls_its_own(
     await one.call("tools/call", called("films__burn"))
     await one.call("resources/read", {"uri": "film://one"})
     search = await connect(guarded, "?mode=search")
-<<<<<<< HEAD
-    await search.tool("call_tool", name="films__find", arguments={"value": "y"})
-    told = [
-        (each["principal"], each["server"], each["method"], each["target"]) for each in records(folder, "call", since)
-    ]
-=======
     await by_search(search, "films__find", value="y")
     wanted = ("principal", "server", "method", "target")
     calls = [each for each in records(folder, "call", since) if "target" in each]
     told = [[each[name] for name in wanted] for each in calls]
->>>>>>> real6
     assert told == [
         ["one", "books", "tools/call", "find"],
         ["one", "films", "resources/read", "resources/film://one"],
