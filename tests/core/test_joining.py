@@ -7,7 +7,9 @@ from msgspec import Raw
 
 from app.core.catalog import Catalog, composed
 from app.core.inventory import Inventory, Item
-from app.core.joining import Joining, Known, Open, Outcome, Rules, ToServer
+from app.core.joining import Joining
+from app.core.joint_rules import Known, Rules
+from app.core.partner import Open, Outcome, ToServer
 from app.core.revival import Told
 from app.core.shaping import WHOLE
 from app.protocol import methods
