@@ -36,3 +36,9 @@ class Rules(Struct, frozen=True):
     bounds: Bounds = BOUNDS
     eager: frozenset[str] = frozenset()
     """Servers of which nothing is known before the client is there."""
+    rest: float = 1.0
+    """How soon a server's lists are read once more, if it says again that they changed;"""
+    reading: float = 30.0
+    """so long they are waited for,"""
+    pages_max: int = 100
+    """and so many pages of each are read."""

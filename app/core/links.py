@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
-from app.protocol.jsonrpc import payload
+from app.protocol.jsonrpc import Request, payload
 
 Public: TypeAlias = Callable[[str], str]
 _Change: TypeAlias = Callable[[Raw, Public], Raw | None]
@@ -25,11 +25,18 @@ _strings: Decoder[str] = Decoder(str)
 
 def relinked(result: Raw, public: Public) -> Raw:
     """With each such URI as it is in public; everything else stays the bytes it was, and so does all where none
-    changes. Parameters of a question are read like a result."""
+    changes."""
     said = bytes(result)
     if b'"uri"' not in said and b"\\u" not in said:
         return result
     return _members(result, public, _RESULT) or result
+
+
+def requoted(question: Request, public: Public) -> Request:
+    """A server's question, with those URIs in what it quotes."""
+    if question.params is None:
+        return question
+    return Request(question.id, question.method, relinked(question.params, public))
 
 
 def _messages(said: Raw, public: Public) -> Raw | None:

@@ -3,20 +3,23 @@
 GREETING ──its answer──▶ READY
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from app.core.anteroom import Anteroom
-from app.core.bounds import Bounds
 from app.core.catalog import Sight
-from app.core.inventory import Inventory, Shelf, introduced, wanted
+from app.core.deadlines import FOREVER
+from app.core.inventory import LISTED, Inventory, Shelf, introduced, wanted
+from app.core.joint_rules import Rules
 from app.core.ledger import no_room
 from app.core.probing import ToSession
 from app.core.reading import Reading
 from app.protocol import methods
-from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId
+from app.protocol.faults import BadParams
+from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId, payload
 
 
 class ToServer(Struct, frozen=True):
@@ -45,24 +48,47 @@ class Find(Struct, frozen=True):
     sees: Sight
 
 
-Outcome: TypeAlias = ToServer | ToSession | Open | Announced | Find
+class Shut(Struct, frozen=True):
+    """A server does not want this session: its place there is left."""
+
+    server: str
+
+
+Outcome: TypeAlias = ToServer | ToSession | Open | Shut | Announced | Find
+
+
+def leveled(params: Raw | None) -> Raw:
+    """What each server is told of the level that its client wants; nobody answers to what else is said there.
+
+    Raises:
+        BadParams: there is no such level.
+    """
+    level = "" if params is None else methods.log_level(params)
+    if level not in methods.LOG_LEVELS:
+        raise BadParams(f"params.level must be one of {', '.join(methods.LOG_LEVELS)}")
+    return payload({"level": level})
 
 
 class Partner:
     """`known` is what is known of the server from elsewhere."""
 
-    def __init__(self, server: str, mint: Iterator[int], bounds: Bounds, known: Inventory) -> None:
+    def __init__(self, server: str, mint: Iterator[int], rules: Rules, known: Inventory) -> None:
         self.is_ready = False
         self.inventory = known
         """What it offers, to this session."""
+        self.due = FOREVER
+        """No later than this, `tick` has something to do."""
         self._server = server
         self._mint = mint
-        self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
+        self._rules = rules
+        self._anteroom = Anteroom(rules.bounds.early_count, rules.bounds.early_bytes)
         self._greeting_id: RequestId | None = None
-        self._own: set[RequestId] = set()
-        """Requests of whose answers the session does not hear."""
+        self._leveling_id: RequestId | None = None
+        self._level: Raw | None = None
+        """What it is told as soon as it has answered to the one before."""
         self._reading: Reading | None = None
         self._to_read: set[Shelf] = set()
+        self._rested_at = 0.0
 
     @property
     def waiting_bytes(self) -> int:
@@ -85,60 +111,101 @@ class Partner:
             raise no_room()
         return []
 
-    def ask(self, method: str, params: Raw) -> list[Outcome]:
-        """Something of our own, of which the session does not hear; nothing before it is ready."""
-        if not self.is_ready:
+    def level(self, params: Raw) -> list[Outcome]:
+        """What level its client wants, where it is ready and logs at all. One such request is open at a time."""
+        if not self.is_ready or "logging" not in self.inventory.capabilities:
             return []
-        ident = next(self._mint)
-        self._own.add(ident)
-        return [self._to(Request(ident, method, params))]
+        if self._leveling_id is not None:
+            self._level = params
+            return []
+        self._leveling_id = next(self._mint)
+        return [self._to(Request(self._leveling_id, methods.SET_LEVEL, params))]
 
     def withdraw(self, ident: int) -> bool:
         """Take back a request that waits; False where it does not."""
         return self._anteroom.withdraw(ident)
 
     def is_greeting(self, reply: Reply) -> bool:
-        return reply.id == self._greeting_id
+        return reply.id is not None and reply.id == self._greeting_id
 
-    def greeted(self, greeting: Raw, told: Mapping[str, Raw]) -> list[Outcome]:
-        """It is ready, and hears what else the session has `told` all; then all that waited. What it offers this client
-        is read from itself."""
+    def greeted(self, greeting: Raw, level: Raw | None, now: float) -> list[Outcome]:
+        """It is ready, and hears what level is wanted; then all that waited. What it offers this client is read from
+        itself."""
         self.is_ready, self._greeting_id = True, None
         said = introduced(greeting)
+        self.inventory = replace(self.inventory, capabilities=said.capabilities, instructions=said.instructions)
         outcomes: list[Outcome] = [self._to(Notification(methods.INITIALIZED))]
-        if methods.SET_LEVEL in told and "logging" in said.capabilities:
-            outcomes += self.ask(methods.SET_LEVEL, told[methods.SET_LEVEL])
+        outcomes += [] if level is None else self.level(level)
         outcomes += [self._to(message) for _, message in self._anteroom.empty()]
-        known = self.inventory
-        self.inventory = Inventory(
-            said.capabilities, said.instructions, known.tools, known.prompts, known.resources, known.templates
-        )
-        return [*outcomes, *self.reread(wanted(said))]
+        return [*outcomes, *self._read(wanted(said), now)]
+
+    def bereft(self) -> None:
+        """Its child is gone, and with it all answers; it is `returned` when there is another."""
+        self._leveling_id = self._level = None
+        self._reading, self.due = None, FOREVER
+
+    def returned(self, now: float) -> list[Outcome]:
+        """There is another child, which may offer something else."""
+        shelves = wanted(self.inventory)
+        if self._reading is None:
+            return self._read(shelves, now)
+        self._to_read.update(shelf for shelf in shelves if shelf not in self._reading.shelves)
+        return []
 
     # Its lists.
 
-    def reread(self, shelves: list[Shelf]) -> list[Outcome]:
-        """They may be others now; what is being read already is read once more afterwards."""
-        if self._reading is not None:
-            self._to_read.update(shelves)
-            return []
-        self._reading = Reading(self._mint, self.inventory, shelves)
-        return [self._to(request) for request in self._reading.begin()]
+    def announced(self, method: str, now: float) -> tuple[list[Outcome], bool]:
+        """It says that one of its lists changed, and whether it has such a one. What is being read is read once more
+        afterwards; and who announces all the time is not asked all the time."""
+        shelves = [shelf for shelf in wanted(self.inventory) if LISTED[shelf].changed == method]
+        if not self.is_ready or not shelves:
+            return [], False
+        self._to_read.update(shelves)
+        return self._read_again(now), True
 
-    def read(self, reply: Reply) -> tuple[list[Outcome], bool]:
-        """Whether its lists are all known now, with this answer of no interest to the session."""
-        self._own.discard(reply.id or 0)
+    def replied(self, reply: Reply, now: float) -> tuple[list[Outcome], bool]:
+        """To something of ours; and whether with that its lists are all known."""
+        if reply.id is not None and reply.id == self._leveling_id:
+            level, self._level, self._leveling_id = self._level, None, None
+            return ([] if level is None else self.level(level)), False
         reading = self._reading
         if reading is None or not reading.expects(reply.id):
             return [], False
         asked: list[Outcome] = [self._to(request) for request in reading.receive(reply)]
         if not reading.is_over:
             return asked, False
-        self.inventory, self._reading = reading.inventory, None
-        if not self._to_read:
-            return asked, True
-        shelves, self._to_read = sorted(self._to_read), set[Shelf]()
-        return [*asked, *self.reread(shelves)], False
+        return self._read_all(reading, now), True
+
+    def tick(self, now: float) -> tuple[list[Outcome], bool]:
+        """What is due, and whether with that its lists are known as far as they can be: it has so long for them."""
+        reading = self._reading
+        if now < self.due:
+            return [], False
+        if reading is None:
+            return self._read_again(now), False
+        late = [self._to(methods.cancellation(ident, "it took too long")) for ident in reading.give_up()]
+        return [*late, *self._read_all(reading, now)], True
+
+    def _read_all(self, reading: Reading, now: float) -> list[Outcome]:
+        self.inventory, self._reading, self.due = reading.inventory, None, FOREVER
+        return self._read_again(now)
+
+    def _read_again(self, now: float) -> list[Outcome]:
+        if self._reading is not None or not self._to_read:
+            return []
+        if now < self._rested_at:
+            self.due = self._rested_at
+            return []
+        self._rested_at = now + self._rules.rest
+        return self._read(sorted(self._to_read), now)
+
+    def _read(self, shelves: list[Shelf], now: float) -> list[Outcome]:
+        self._to_read.difference_update(shelves)
+        if not shelves:
+            return []
+        self.due = now + self._rules.reading
+        self._reading = Reading(self._mint, self.inventory, shelves, self._rules.pages_max)
+        return [self._to(request) for request in self._reading.begin()]
 
     def _to(self, message: Message) -> ToServer:
         return ToServer(self._server, message)

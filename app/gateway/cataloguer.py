@@ -28,7 +28,7 @@ class Cataloguer:
         """Servers whose lists could not be read when that was last tried, and why."""
         self.version = 0
         """Another number, whenever there is news."""
-        self._settings = settings
+        self.settings = settings
         self._find = find
         self._start = start
         self._surveys: dict[str, Survey] = {}
@@ -72,11 +72,10 @@ class Cataloguer:
         if server not in self._read_at or server in self._timers or server in self._surveys:
             return
         now = asyncio.get_running_loop().time()
-        self._later(server, max(0.0, self._read_at[server] + self._settings.fresh_seconds - now))
+        self._later(server, max(0.0, self._read_at[server] + self.settings.fresh_seconds - now))
 
-    def adopt(self, settings: CatalogSettings, changed: Iterable[str], removed: Iterable[str]) -> None:
+    def adopt(self, changed: Iterable[str], removed: Iterable[str]) -> None:
         """Other servers are configured now. Of one that changed what was known holds until it is read again."""
-        self._settings = settings
         for server in removed:
             self._stop(server)
             self.inventories.pop(server, None)
@@ -108,7 +107,7 @@ class Cataloguer:
         upstream = self._find(server)
         if upstream is None:
             return
-        survey = Survey(upstream, self._settings, partial(self._read, server), partial(self._unread, server))
+        survey = Survey(upstream, self.settings, partial(self._read, server), partial(self._unread, server))
         self._surveys[server] = survey
         survey.begin(self._start)
 
@@ -132,7 +131,7 @@ class Cataloguer:
         self._surveys.pop(server, None)
         self.absences[server] = fault.reason
         times = self._absent[server] = self._absent.get(server, 0) + 1
-        pause = min(self._settings.retry_seconds * 2 ** min(times - 1, 30), self._settings.retry_max_seconds)
+        pause = min(self.settings.retry_seconds * 2 ** min(times - 1, 30), self.settings.retry_max_seconds)
         pause = max(pause, fault.retry_after or 0.0)
         extra = {"server": server, "reason": fault.reason, "next_in": round(pause, 3)}
         log.warning("a server's lists could not be read: it is absent where servers are one", extra=extra)

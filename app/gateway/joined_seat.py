@@ -11,7 +11,7 @@ from app.core.deadlines import FOREVER
 from app.core.joining import Joining
 from app.core.joint_names import JointNames
 from app.core.joint_rules import everything
-from app.core.partner import Announced, Find, Open, Outcome, ToServer
+from app.core.partner import Announced, Find, Open, Outcome, Shut, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.gateway.access import Permit
@@ -87,7 +87,10 @@ class JoinedSeat:
         if self._machine.withdraw(ident):
             return True
         member = self._members.get(self._machine.owner_of(ident) or "")
-        return member is not None and member.seat.withdraw(ident)
+        if member is None or not member.seat.withdraw(ident):
+            return False
+        self._machine.withdrawn(ident)
+        return True
 
     def doubt(self) -> None:
         """Of the server whose call was given up just before."""
@@ -124,10 +127,13 @@ class JoinedSeat:
         return self._machine.is_busy(server)
 
     def heard(self, server: str, message: Message, about: RequestId | None) -> None:
-        self._perform(self._machine.receive(server, message, about))
+        self._perform(self._machine.receive(server, message, self._loop.time(), about))
 
     def bereft(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
         self._perform(self._machine.bereft(server, fault, withdraw))
+
+    def returned(self, server: str) -> None:
+        self._perform(self._machine.returned(server, self._loop.time()))
 
     def lost(self, server: str, fault: GatewayFault) -> None:
         member = self._members.pop(server, None)
@@ -157,6 +163,10 @@ class JoinedSeat:
                     member.seat.submit(outcome.message)
             case Open():
                 self._open(outcome.server)
+            case Shut():
+                member = self._members.pop(outcome.server, None)
+                if member is not None:
+                    member.seat.leave()
             case Announced():
                 self._joint.announced(outcome.server)
             case Find():
@@ -170,6 +180,7 @@ class JoinedSeat:
         member = Member(self, server)
         try:
             member.seat = self._open_seat(server, member)
+            member.seat.on_return = partial(self.returned, server)
             self._members[server] = member
         except GatewayFault as fault:
             fault.executed = "no"

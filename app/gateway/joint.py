@@ -65,6 +65,8 @@ class Joint:
             settings.patience_seconds,
             upstream.bounds,
             own,
+            reading=self._cataloguer.settings.patience_seconds,
+            pages_max=self._cataloguer.settings.pages_max,
         )
 
     @property

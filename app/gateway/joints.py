@@ -103,6 +103,7 @@ class Joints:
     def adopt(self, settings: GatewaySettings, change: Succession) -> list[JointSite]:
         """From now on they are joined so; what is one no more is returned."""
         former, self._settings = self.upstreams, settings
+        self._cataloguer.settings = settings.catalog
         self.upstreams = {upstream.name: upstream for upstream in settings.joints}
         views, self._views = self._views, OrderedDict()
         self._learnt.clear()
@@ -111,7 +112,7 @@ class Joints:
                 upstream = viewed(self.upstreams[name], *joint.settings.asked)
                 joint.adopt(upstream, self._own(upstream.servers))
                 self._views[name, joint.settings.view] = joint
-        self._cataloguer.adopt(settings.catalog, change.changed, change.removed)
+        self._cataloguer.adopt(change.changed, change.removed)
         self.start()
         return [JointSite(upstream) for name, upstream in former.items() if name not in self.upstreams]
 
