@@ -190,7 +190,9 @@ class Joining:
                 return self._leveled(request)
             case methods.SUBSCRIBE | methods.UNSUBSCRIBE:
                 self._subscribing.note(request)
-                return self._pass(request)
+                outcomes = self._pass(request)
+                self._subscribing.passed(request)
+                return outcomes
             case method if method == methods.INITIALIZE or method in SHELF_OF:
                 return self._listed(request, now, sees)
             case _:

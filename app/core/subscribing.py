@@ -31,7 +31,7 @@ class Subscribing:
         """Ours, with the server and the URI."""
 
     def note(self, request: Request) -> None:
-        """It counts once it is answered. From now on it is the client's word on this resource that counts.
+        """It counts once it is answered.
 
         Raises:
             Overloaded: there is too much of it.
@@ -42,6 +42,9 @@ class Subscribing:
         if len(asked) + len(kept) >= self._bounds.subscriptions or size > self._bounds.subscription_bytes:
             raise too_many_subscriptions()
         self._noted[request.id] = request
+
+    def passed(self, request: Request) -> None:
+        """To its server: from now on it is the client's word on this resource that counts."""
         self.owed.pop(methods.resource_uri(request.params), None)
 
     def forget(self, ident: RequestId) -> None:

@@ -19,6 +19,8 @@ from app.protocol.jsonrpc import Request
 log = logging.getLogger("viaduct.catalog")
 
 _TOLD_MAX = 10_000
+_LINES_MAX = 20
+"""Of the log, at once."""
 
 
 class Joint:
@@ -129,15 +131,18 @@ class Joint:
         return composed(ordered, self.settings.naming, self.settings.shaping)
 
     def _tell(self, conflicts: tuple[Conflict, ...]) -> None:
-        for conflict in conflicts:
-            if conflict not in self._told:
-                extra = {
-                    "at": self.rules.name,
-                    "kind": conflict.shelf,
-                    "named": conflict.public,
-                    "servers": conflict.servers,
-                }
-                log.warning("two servers have something of one name: that of the second is left out", extra=extra)
+        news = [conflict for conflict in conflicts if conflict not in self._told]
+        for conflict in news[:_LINES_MAX]:
+            extra = {
+                "at": self.rules.name,
+                "kind": conflict.shelf,
+                "named": conflict.public,
+                "servers": conflict.servers,
+            }
+            log.warning("two servers have something of one name: that of the second is left out", extra=extra)
+        if len(news) > _LINES_MAX:
+            more = {"at": self.rules.name, "count": len(news) - _LINES_MAX}
+            log.warning("two servers have something of one name: there is more of that", extra=more)
         if len(self._told) > _TOLD_MAX:
             self._told.clear()
         self._told.update(conflicts)

@@ -133,7 +133,6 @@ class _Ear:
     def __init__(self, said: Callable[[Message | None], None], public: Callable[[str], str]) -> None:
         self._said = said
         self._public = public
-        self._is_open = False
 
     def answer(self, body: bytes) -> None:
         self.event(None, body)
