@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from app.core.catalog import Catalog, composed
+from app.core.catalog import Catalog, Sight, composed
 from app.core.inventory import Inventory
 from app.core.joint_rules import everything
 from app.core.shaping import WHOLE
 from app.gateway.searching import Searching
-from tests.core.inventories import item
+from tests.core.inventories import item, raw
 from tests.support.gateway import eventually
 from tests.support.http import on_loop
 
