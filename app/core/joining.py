@@ -323,7 +323,7 @@ class Joining:
     def _greeted(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if isinstance(reply, Result):
             level = None if self.told.level is UNSET else self.told.level
-            outcomes = [*partner.greeted(reply.result, level, now), *self._subscribe_again()]
+            outcomes = [*partner.greeted(reply.result, level), *self._subscribe_again(), *partner.go_on(now)]
             self._set_due()
             return outcomes
         outcomes = list(self._asking.lapsed(server))

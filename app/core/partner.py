@@ -128,16 +128,17 @@ class Partner:
     def is_greeting(self, reply: Reply) -> bool:
         return reply.id is not None and reply.id == self._greeting_id
 
-    def greeted(self, greeting: Raw, level: Raw | None, now: float) -> list[Outcome]:
-        """It is ready, and hears what level is wanted; then all that waited. What it offers this client is read from
-        itself."""
+    def greeted(self, greeting: Raw, level: Raw | None) -> list[Outcome]:
+        """It is ready, and hears what level is wanted."""
         self.is_ready, self._greeting_id = True, None
         said = introduced(greeting)
         self.inventory = replace(self.inventory, capabilities=said.capabilities, instructions=said.instructions)
-        outcomes: list[Outcome] = [self._to(Notification(methods.INITIALIZED))]
-        outcomes += [] if level is None else self.level(level)
-        outcomes += [self._to(message) for _, message in self._anteroom.empty()]
-        return [*outcomes, *self._read(wanted(said), now)]
+        return [self._to(Notification(methods.INITIALIZED)), *([] if level is None else self.level(level))]
+
+    def go_on(self, now: float) -> list[Outcome]:
+        """After it was greeted, with all that waited. What it offers this client is read from itself."""
+        waited = [self._to(message) for _, message in self._anteroom.empty()]
+        return [*waited, *self._read(wanted(self.inventory), now)]
 
     def bereft(self) -> None:
         """Its child is gone, and with it all answers; it is `returned` when there is another."""

@@ -125,8 +125,8 @@ def test_what_the_client_says_of_a_resource_counts_and_not_what_it_had_said_befo
     asked = [
         (request.method, methods.resource_uri(request.params)) for request in sent(greets(joining, "books", outcomes))
     ]
-    assert asked[:2] == [(methods.UNSUBSCRIBE, "book://one"), ("resources/list", "")]
-    assert asked[3:] == [(methods.SUBSCRIBE, "book://two")]
+    assert asked[:2] == [(methods.SUBSCRIBE, "book://two"), (methods.UNSUBSCRIBE, "book://one")]
+    assert [method for method, _ in asked[2:]] == ["resources/list", "resources/templates/list"]
 
 
 def test_what_could_not_be_unsubscribed_from_is_subscribed_to_still() -> None:

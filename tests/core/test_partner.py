@@ -38,7 +38,8 @@ def ready(greeting: Raw = TOOLS_ONLY) -> tuple[Partner, Request]:
     """With the only list that it has being read."""
     greeted = partner()
     greeted.greet(None)
-    [listing] = sent(greeted.greeted(greeting, None, 0))
+    greeted.greeted(greeting, None)
+    [listing] = sent(greeted.go_on(0))
     return greeted, listing
 
 
@@ -55,7 +56,7 @@ def test_what_comes_early_goes_out_in_its_order_when_the_server_is_ready() -> No
     assert early.withdraw(91)
     assert early.waiting_bytes > 0
     level = payload({"level": "error"})
-    outcomes = early.greeted(GREETING, level, 0)
+    outcomes = [*early.greeted(GREETING, level), *early.go_on(0)]
     assert outcomes[:3] == [
         ToServer("a", Notification(methods.INITIALIZED)),
         ToServer("a", Request(2, methods.SET_LEVEL, level)),
@@ -85,7 +86,7 @@ def test_nothing_but_its_answer_answers_the_greeting(reply: Failure | Result) ->
     greeting.greet(None)
     assert not greeting.is_greeting(reply)
     assert greeting.is_greeting(Failure(1, ERROR))
-    greeting.greeted(TOOLS_ONLY, None, 0)
+    greeting.greeted(TOOLS_ONLY, None)
     assert not greeting.is_greeting(reply)
     assert not greeting.is_greeting(Failure(1, ERROR))
 
@@ -171,7 +172,7 @@ def test_a_list_that_the_next_child_announces_first_is_read_once() -> None:
 def test_one_level_is_told_at_a_time_and_of_those_that_follow_the_last() -> None:
     logging = partner()
     logging.greet(None)
-    logging.greeted(raw({"capabilities": {"logging": {}}}), None, 0)
+    logging.greeted(raw({"capabilities": {"logging": {}}}), None)
     first, second, third = (payload({"level": level}) for level in ("debug", "info", "error"))
     [told] = sent(logging.level(first))
     assert (logging.level(second), logging.level(third)) == ([], [])
