@@ -137,8 +137,9 @@ class JointChild:
 
     def _learn(self) -> None:
         before, self._catalog = self._catalog, self._joint.known.catalog
-        if self._timer is not None and self.is_ready:
-            self._now_ready()
+        if self._timer is not None:
+            if self.is_ready:
+                self._now_ready()
             return
         changed = {listed.changed for shelf, listed in LISTED.items() if not self._catalog.is_like(before, shelf)}
         if self._joint.rules.finds:

@@ -2,11 +2,12 @@
 it offers is known when it is well again."""
 
 from pathlib import Path
+from typing import Any
 
 from tests.live.test_joined_failures import GOOD, LISTS, at, is_well, joined, opened, tools
 from tests.support.client import called
 from tests.support.gateway import Gateway, eventually, serving
-from tests.support.http import on_loop
+from tests.support.http import Reply, on_loop
 from tests.support.shelves import shelf, shelves
 
 
@@ -68,3 +69,57 @@ def test_lists_that_a_child_died_over_are_read_from_the_next(tmp_path: Path) -> 
 
     with serving(shelves(("bad", bad), GOOD, catalog=LISTS, restarts={"backoff": 0.3}), tmp_path) as gateway:
         reads_on(gateway)
+
+
+def test_the_members_of_a_batch_go_each_to_whose_they_are_and_are_answered_together(tmp_path: Path) -> None:
+    @on_loop
+    async def answers(gateway: Gateway) -> None:
+        client = await opened(gateway, version="2025-03-26")
+        asked = {
+            1: ("tools/call", called("bad__find")),
+            "1": ("tools/call", called("good__find")),
+            2: ("tools/list", {}),
+            3: ("tools/call", called("nobody__find")),
+            4: ("logging/setLevel", {"level": "loud"}),
+            5: ("ping", {}),
+        }
+        batch = [{"jsonrpc": "2.0", "id": ident, "method": each[0], "params": each[1]} for ident, each in asked.items()]
+        batch.insert(1, {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
+        answered = {each["id"]: each for each in await said_of(await client.post(batch))}
+        assert answered.keys() == asked.keys()
+        assert '"server": "bad"' in str(answered[1]["result"])
+        assert '"server": "good"' in str(answered["1"]["result"])
+        assert len(answered[2]["result"]["tools"]) == 3
+        assert [answered[ident]["error"]["code"] for ident in (3, 4)] == [-32602, -32602]
+        assert answered[5]["result"] == {}
+
+    with serving(joined(shelf("bad", "find")), tmp_path) as gateway:
+        answers(gateway)
+
+
+async def said_of(reply: Reply) -> list[dict[str, Any]]:
+    """The answers to a batch, in whichever form they come."""
+    if not reply.is_stream:
+        return list(await reply.json())
+    found: list[dict[str, Any]] = []
+    async for message in reply.messages():
+        found += message if isinstance(message, list) else [message]
+    return found
+
+
+def test_a_session_that_is_shut_down_ends_with_all_its_children_and_those_that_are_shared_go_on(tmp_path: Path) -> None:
+    @on_loop
+    async def ends(gateway: Gateway) -> None:
+        other = await opened(gateway)
+        shared = await other.tool("bad__pid")
+        client = await opened(gateway)
+        own = await client.tool("good__pid")
+        assert await client.tool("bad__pid") == shared
+        assert (await client.call("shutdown"))["result"] == {}
+        await client.tell("notifications/exit")
+        assert await client.status() == 404
+        assert eventually(lambda: gateway.children() == [int(shared)]), (gateway.children(), own)
+        assert await other.tool("bad__pid") == shared
+
+    with serving(joined(shelf("bad", "pid", settings={"isolation": "shared"})), tmp_path) as gateway:
+        ends(gateway)
