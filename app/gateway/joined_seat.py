@@ -68,6 +68,7 @@ class JoinedSeat:
         self._timer: PatientTimer | None = None
         self._timer_at = FOREVER
         self._in_order = InOrder(self._do)
+        self._is_left = False
         joint.watch(self._learn)
 
     # The session.
@@ -104,6 +105,7 @@ class JoinedSeat:
             member.seat.wake()
 
     def leave(self) -> None:
+        self._is_left = True
         self._joint.unwatch(self._learn)
         self._in_order.end()
         self._disarm()
@@ -150,7 +152,7 @@ class JoinedSeat:
             self._client.remember(self._remembered)
         if outcomes and not self._in_order.perform(outcomes):
             return
-        if machine.due < self._timer_at:
+        if machine.due < self._timer_at and not self._is_left:
             self._arm()
 
     def _do(self, outcome: Outcome) -> None:
