@@ -8,6 +8,7 @@ from app.core.inventory import Inventory
 from app.core.joining import Known, Rules, Sight
 from app.core.joint_names import JointNames
 from app.core.ranking import Ranker, described
+from app.core.shaping import WHOLE
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.settings import JointSettings, UpstreamSettings
 from app.search.fts import Fts
@@ -15,6 +16,7 @@ from app.search.fts import Fts
 log = logging.getLogger("viaduct.catalog")
 
 _TOLD_MAX = 10_000
+_NOTHING = composed({}, "none", WHOLE)
 
 
 class Joint:
@@ -30,7 +32,7 @@ class Joint:
         self._product = version
         self._told: set[Conflict] = set()
         """Conflicts that the log knows of."""
-        self._known: Known
+        self._known = Known({}, _NOTHING, is_whole=False)
         self._ranker: tuple[Catalog, Ranker] | None = None
         self.adopt(upstream, own)
 
@@ -92,7 +94,7 @@ class Joint:
 
     def _composed(self, inventories: Mapping[str, Inventory]) -> Catalog:
         ordered = {server: inventories[server] for server in self.settings.servers if server in inventories}
-        return composed(ordered, self.settings.naming, self.settings.shaping)
+        return composed(ordered, self.settings.naming, self.settings.shaping, self._known.catalog)
 
     def _tell(self, conflicts: tuple[Conflict, ...]) -> None:
         for conflict in conflicts:
