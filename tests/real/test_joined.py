@@ -22,6 +22,7 @@ from tests.real import installed
 from tests.real.conftest import TOKEN, lay_files
 from tests.real.driving import Findings, Step, drive, texts
 from tests.real.installed import MCP1, SDK, VISITORS, Client, Json
+from tests.real.rounds import ELICIT, SAID, SAMPLE
 from tests.support.gateway import eventually
 from tests.support.shelves import shelf
 
@@ -33,6 +34,7 @@ by_way = pytest.mark.parametrize("number", range(len(WAYS)), ids=[f"{client}-{mo
 """Which of the ways, and so which of the servers that change: each is changed once."""
 NEVER = {"command": sys.executable, "args": ["-c", "raise SystemExit('there is no licence for this server')"]}
 VICTIM = "server-memory"
+DECLINED = {"action": "decline"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Joined]:
     for number in range(len(WAYS)):
         changing = shelf("changing", "change", after=["change", "fresh"])
         servers[f"changing_{number}"] = changing | {"isolation": "shared"}
-    settings = {"drain": 2, "catalog": {"listTimeout": 60, "pageSize": 50, "fresh": 0.1}}
+    catalog = {"listTimeout": 60, "pageSize": 50, "fresh": 0.1}
+    settings = {"drain": 2, "catalog": catalog, "stateless": {"idleTimeout": 2}}
     config = folder / "viaduct.json"
     config.write_text(json.dumps({"mcpServers": servers, "viaduct": settings}))
     with gateway(folder, "serve", str(config), "--port", "0", "--token", TOKEN) as port:
@@ -75,7 +78,9 @@ def test_every_tool_is_callable_by_its_public_name_while_one_server_is_killed(jo
     wanted = [tool for tool in tools if not tool["name"].startswith("changing")]
     again = [tool for tool in wanted if tool["name"].startswith("memory__")]
     first = [*again, *(tool for tool in wanted if tool not in again)]
-    steps = [_attempt(tool["name"], tool) for tool in first] + [_attempt(f"{tool['name']} again", tool) for tool in again]
+    steps = [_attempt(tool["name"], tool) for tool in first] + [
+        _attempt(f"{tool['name']} again", tool) for tool in again
+    ]
     with killing_once(joined, VICTIM, "server-everything") as killed:
         found = joined.drive(number, *steps)
     assert killed
@@ -92,12 +97,13 @@ def test_one_that_changes_its_tools_is_told_of_once_and_then_the_new_list_is_see
         Step("before", "tools"),
         Step("change", "subscribe", {"lists": ["tools"], "tool": {"name": f"{own}change"}}),
         Step("after", "tools"),
-        Step("fresh", "attempt", {"name": f"{own}fresh"}),
+        Step("fresh", "call", {"name": f"{own}fresh"}),
         Step("changes", "changes"),
     )
     assert found["change"]["updated"]["method"] == "notifications/tools/list_changed"
     before, after = ([tool["name"] for tool in found[name]] for name in ("before", "after"))
-    assert after == [*before[: before.index(f"{own}change") + 1], f"{own}fresh", *before[before.index(f"{own}change") + 1 :]]
+    place = before.index(f"{own}change") + 1
+    assert after == [*before[:place], f"{own}fresh", *before[place:]]
     assert '"tool": "fresh"' in texts(found["fresh"])
     assert found["changes"] <= 1
 
@@ -114,7 +120,10 @@ def test_one_that_never_starts_is_absent_and_the_log_and_the_metrics_say_why(joi
 
 
 def _attempt(name: str, tool: Json) -> Step:
-    return Step(name, "attempt", {"name": tool["name"], "arguments": least(tool["inputSchema"], tool["inputSchema"])})
+    given = least(tool["inputSchema"], tool["inputSchema"])
+    return Step(
+        name, "attempt", {"name": tool["name"], "arguments": given, "answers": {ELICIT: DECLINED, SAMPLE: SAID}}
+    )
 
 
 def _outcome(found: Findings, name: str) -> str:
