@@ -5,21 +5,19 @@ from functools import partial
 from pathlib import Path
 
 from app.auth.authentication import Authentication, Introspected, Keeping, Signed
+from app.auth.claims import Ours
 from app.auth.policy import EVERYTHING
 from app.auth.tokens import Entry, StaticTokens
 from app.auth.tokens_file import TokensFile
-from app.config import ConfigError, credentials, tree
+from app.config import Config, ConfigError, credentials, tree
 from app.edge.oauth import ResourceServer
+from app.gateway.credentials import claims_in
 
 
-def authentication(
-    settings: tree.Viaduct, places: Sequence[str], former: Authentication | None = None
-) -> Authentication:
+def authentication(config: Config, places: Sequence[str], former: Authentication | None = None) -> Authentication:
     """`places` are the paths of the servers, each without its last part. What lives as long as a token that the
     `former` one let in ends now, or when it was verified again, unless this one lets it in, too."""
-    auth = settings.auth
-    resources = frozenset(f"{settings.public_url}{place}/{end}" for place in places for end in ("mcp", "sse"))
-    signed, introspected = _of_issuers(settings, resources) if auth.has_issuers else ([], None)
+    settings, auth = config.viaduct, config.viaduct.auth
     fixed = [_entry(token) for token in auth.tokens]
     static = StaticTokens(fixed) if former is None else former.static
     reload = None
@@ -29,6 +27,9 @@ def authentication(
         file = TokensFile(Path(auth.tokens_file), partial(_entries, auth.tokens), fixed, static)
         file.look()
         reload = file.look
+    resources = frozenset(f"{settings.public_url}{place}/{end}" for place in places for end in ("mcp", "sse"))
+    ours = Ours(resources, claims_read(config))
+    signed, introspected = _of_issuers(settings, ours) if auth.has_issuers else ([], None)
     return Authentication(
         static,
         signed,
@@ -57,10 +58,16 @@ def _of_policy(rules: Sequence[tree.PolicyRule]) -> tuple[str, ...]:
     return tuple(scope for scope in named if scope not in (EVERYTHING, credentials.OFFLINE))
 
 
-def _of_issuers(settings: tree.Viaduct, resources: frozenset[str]) -> tuple[Sequence[Signed], Introspected | None]:
+def claims_read(config: Config) -> frozenset[str]:
+    """By the policy, and by what children are given."""
+    named = frozenset(name for rule in config.viaduct.policy for name in rule.claims)
+    return named.union(*(claims_in(server.templates) for server in config.servers.values()))
+
+
+def _of_issuers(settings: tree.Viaduct, ours: Ours) -> tuple[Sequence[Signed], Introspected | None]:
     from app.issuers import verifiers
 
-    return verifiers(settings, resources)
+    return verifiers(settings, ours)
 
 
 def _entries(fixed: tuple[tree.Token, ...], path: Path) -> list[Entry]:

@@ -69,7 +69,7 @@ def create_app(config: Config | None = None) -> Viaduct:
 def authentication(config: Config, former: Authentication | None = None, left: Sequence[str] = ()) -> Authentication:
     """`left` are servers that are not configured any more, and still used."""
     places = [*joining.places(config), *(f"/servers/{name}" for name in left)]
-    return admitting.authentication(config.viaduct, places, former)
+    return admitting.authentication(config, places, former)
 
 
 def oauth(config: Config) -> ResourceServer | None:
@@ -204,6 +204,7 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
             calls=settings.limits.in_flight,
             questions=settings.limits.questions,
             waiting=settings.limits.waiting,
+            waiting_bytes=settings.streams.queue_bytes,
             early_count=settings.limits.queue_count,
             early_bytes=settings.limits.queue_bytes,
             subscriptions=settings.limits.subscriptions,

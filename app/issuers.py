@@ -1,6 +1,6 @@
 """The part of the composition root that only those need who take tokens of issuers: its libraries load slowly."""
 
-from app.auth.claims import Expected, spellings
+from app.auth.claims import Expected, Ours, spellings
 from app.auth.introspection import Endpoint, Introspection
 from app.auth.issuers import JwksSource
 from app.auth.jwks import KeySet, Patience
@@ -9,15 +9,14 @@ from app.auth.outbound import Outbound
 from app.config import tree
 
 
-def verifiers(settings: tree.Viaduct, resources: frozenset[str]) -> tuple[list[JwtVerifier], Introspection | None]:
-    """`resources` are the URLs of all endpoints."""
+def verifiers(settings: tree.Viaduct, ours: Ours) -> tuple[list[JwtVerifier], Introspection | None]:
     auth = settings.auth
     outbound = Outbound(settings.outbound.allow, seconds=settings.outbound.timeout, bytes_max=settings.outbound.body)
-    asked = None if auth.introspection is None else _introspection(auth.introspection, settings, resources, outbound)
-    return [_verifier(each, settings, resources, outbound) for each in auth.jwt], asked
+    asked = None if auth.introspection is None else _introspection(auth.introspection, settings, ours, outbound)
+    return [_verifier(each, settings, ours, outbound) for each in auth.jwt], asked
 
 
-def _verifier(jwt: tree.Jwt, settings: tree.Viaduct, resources: frozenset[str], outbound: Outbound) -> JwtVerifier:
+def _verifier(jwt: tree.Jwt, settings: tree.Viaduct, ours: Ours, outbound: Outbound) -> JwtVerifier:
     jwks = settings.auth.jwks
     keys = KeySet(
         jwt.issuer,
@@ -25,13 +24,11 @@ def _verifier(jwt: tree.Jwt, settings: tree.Viaduct, resources: frozenset[str], 
         JwksSource(jwt.issuer, jwt.jwks_uri, outbound),
         Patience(jwks.ttl, jwks.cooldown, jwks.max_stale),
     )
-    expected = _expected(jwt, jwt.issuer, settings, resources)
+    expected = _expected(jwt, jwt.issuer, settings, ours)
     return JwtVerifier(JwtRules(expected, jwt.algorithms, jwt.types), keys)
 
 
-def _introspection(
-    settings: tree.Introspection, of: tree.Viaduct, resources: frozenset[str], outbound: Outbound
-) -> Introspection:
+def _introspection(settings: tree.Introspection, of: tree.Viaduct, ours: Ours, outbound: Outbound) -> Introspection:
     endpoint = Endpoint(
         settings.endpoint,
         settings.client_id,
@@ -41,18 +38,17 @@ def _introspection(
         settings.failures,
         settings.pause,
     )
-    return Introspection(endpoint, _expected(settings, settings.issuer or settings.endpoint, of, resources), outbound)
+    return Introspection(endpoint, _expected(settings, settings.issuer or settings.endpoint, of, ours), outbound)
 
 
-def _expected(
-    said: tree.Jwt | tree.Introspection, issuer: str, settings: tree.Viaduct, resources: frozenset[str]
-) -> Expected:
+def _expected(said: tree.Jwt | tree.Introspection, issuer: str, settings: tree.Viaduct, ours: Ours) -> Expected:
     """Where no audience is named, each endpoint is one, and all of us."""
     return Expected(
         issuer,
         spellings(said.audience or [settings.public_url or ""]),
-        frozenset() if said.audience else spellings(resources),
+        frozenset() if said.audience else spellings(ours.resources),
         said.scope_claim,
         said.leeway,
         said.max_lifetime,
+        claims_read=ours.claims_read,
     )

@@ -2,7 +2,7 @@
 
 import logging
 
-from app import asgi
+from app import admitting, asgi
 from app.auth.authentication import Authentication
 from app.config import Config, tell
 from app.config.fixed import check_fixed
@@ -47,7 +47,9 @@ def _authentication(running: Asked | None, former: Config, following: Config, le
 
 
 def _rules(config: Config) -> tuple[object, ...]:
-    """All that says who is let in. The URLs of servers matter to tokens of issuers only."""
+    """All that says who is let in. URLs and claims matter to tokens of issuers only."""
     settings = config.viaduct
-    servers = tuple(config.servers) if settings.auth.has_issuers else ()
-    return settings.auth, settings.outbound, settings.public_url, servers
+    named: tuple[object, ...] = ()
+    if settings.auth.has_issuers:
+        named = tuple(config.servers), tuple(settings.groups), admitting.claims_read(config)
+    return settings.auth, settings.outbound, settings.public_url, named

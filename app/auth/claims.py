@@ -1,16 +1,15 @@
 """What an issuer says of a token, judged: for whom, from whom, since when and until when; and who that is."""
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from app.auth.compact import Claims
 from app.auth.principal import Principal
+from app.auth.tokens import SCOPE
 from app.auth.verdicts import BadToken
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _TEXT_MAX = 1024
 _EVERYTHING = "*"
 """As a scope it means everything, which only the operator of this gateway may give."""
@@ -27,6 +26,17 @@ class Expected:
     leeway: float = 30
     lifetime_max: float = 86_400
     is_expiry_needed: bool = True
+    claims_read: frozenset[str] | None = None
+    """Those that anybody here looks at, beside the above; None for all. What else an issuer says may be new with each
+    answer, as the seconds that are left, and makes nobody somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What is asked of every issuer's tokens here: the URLs they may be for, and the claims that anybody looks at."""
+
+    resources: frozenset[str]
+    claims_read: frozenset[str]
 
 
 def admitted(claims: Claims, expected: Expected, now: float) -> Principal:
@@ -48,7 +58,7 @@ def admitted(claims: Claims, expected: Expected, now: float) -> Principal:
         expected.issuer,
         "" if client is None else _text(client, "bad_client"),
         resources,
-        MappingProxyType(claims),
+        MappingProxyType(_read(claims, expected.claims_read)),
     )
 
 
@@ -102,6 +112,10 @@ def _moment(claims: Claims, name: str) -> float | None:
     return math.floor(value)
 
 
+def _read(claims: Claims, names: frozenset[str] | None) -> Claims:
+    return claims if names is None else {name: value for name, value in claims.items() if name in names}
+
+
 def _text(value: object, cause: str) -> str:
     """What may be part of a principal's key, of a log and of a header: no control characters, no lone surrogates."""
     if not isinstance(value, str) or not value or len(value) > _TEXT_MAX or not value.isprintable():
@@ -113,6 +127,6 @@ def _scopes(claims: Claims, name: str) -> frozenset[str]:
     """A string of words or a list of them; `scp` is what some issuers call it."""
     value = claims.get(name, claims.get("scp", ""))
     words = value.split() if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) and _SCOPE.fullmatch(word) for word in words):
+    if not isinstance(words, list) or not all(isinstance(word, str) and SCOPE.fullmatch(word) for word in words):
         raise BadToken("bad_scope")
     return frozenset(words) - {_EVERYTHING}

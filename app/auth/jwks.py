@@ -125,14 +125,19 @@ class KeySet:
         self._flight = None
 
     async def _fetched(self) -> None:
+        """Whatever keeps them from us, a bug too, is not tried again with each token that comes."""
+        is_done = False
         try:
             answer = await self._fetch()
             keys = usable(answer, self._algorithms)
+            is_done = True
         except (FetchFailed, ValueError) as error:
-            self._failed_at = self._clock()
             fields = {"issuer": self._issuer, "cause": str(error), "known": len(self._keys)}
             log.warning("the keys of an issuer cannot be fetched", extra=fields)
             return
+        finally:
+            if not is_done:
+                self._failed_at = self._clock()
         self._keys = keys
         self._fetched_at = self._clock()
         self._fresh_until = self._fetched_at + _ttl(answer.cache_control, self._patience.ttl)

@@ -6,19 +6,23 @@ answer is small and in time, or none.
 """
 
 import asyncio
-import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from ssl import SSLContext
 from typing import TypeAlias
 
 import httpx
 
-Address: TypeAlias = IPv4Address | IPv6Address
+from app.auth.names import Address, Names
+
 Network: TypeAlias = IPv4Network | IPv6Network
 
 _NAT64 = IPv6Network("64:ff9b::/96")
+_UNICAST = IPv6Network("2000::/3")
+"""All of IPv6 that was ever given out for the public (RFC 4291, section 2.4). Some kernels and gateways know what is
+inside of other addresses, as in ::127.0.0.1 and in 64:ff9b:1::/48, and lead there."""
+_PORTS = range(1, 65_536)
 _ADDRESSES_MAX = 4
 """Of one host are tried."""
 
@@ -50,6 +54,7 @@ class Outbound:
         self._allowed = tuple(ip_network(each) for each in allowed)
         self._seconds = seconds
         self._bytes_max = bytes_max
+        self._names = Names()
         self._trust: SSLContext | None = None
 
     async def fetch(self, url: str, form: Form | None = None) -> Fetched:
@@ -79,9 +84,10 @@ class Outbound:
         """The host's addresses, if all of them may be asked."""
         if url.scheme not in ("http", "https") or not url.host:
             raise FetchFailed("not a URL of HTTP")
-        port = url.port or (443 if url.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
-        addresses = [ip_address(str(each[4][0]).partition("%")[0]) for each in found][:_ADDRESSES_MAX]
+        port = url.port if url.port is not None else (443 if url.scheme == "https" else 80)
+        if port not in _PORTS:
+            raise FetchFailed("not a URL of HTTP")
+        addresses = (await self._names.addresses(url.host, port))[:_ADDRESSES_MAX]
         for address in addresses:
             is_allowed = any(address in network for network in self._allowed)
             if not is_allowed and not is_public(address):
@@ -134,6 +140,6 @@ def is_public(address: Address) -> bool:
             inner = IPv4Address(int(address) & 0xFFFF_FFFF)
         if inner is not None:
             return is_public(inner)
-        if address.teredo is not None:
+        if address.teredo is not None or address not in _UNICAST:
             return False
     return address.is_global and not address.is_multicast

@@ -10,7 +10,7 @@ Told: TypeAlias = Callable[[How], None]
 class Term:
     """Of one token. It ends once: when its time is over or when it is revoked, whoever notices that first."""
 
-    __slots__ = ("_told", "how")
+    __slots__ = ("__weakref__", "_told", "how")
 
     def __init__(self) -> None:
         self.how: How | None = None

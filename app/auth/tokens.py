@@ -5,6 +5,7 @@ A token holds 256 random bits, which needs no slow hash.
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,10 @@ from app.auth.principal import Principal
 PREFIX = "sha256:"
 OURS = "vdt_"
 """How tokens that we made begin."""
+BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""RFC 6750, section 2.1: what an Authorization header can carry."""
+SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""RFC 6749, section 3.3."""
 WEAK_LENGTH = 16
 """A token of fewer characters can be guessed."""
 

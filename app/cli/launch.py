@@ -34,8 +34,9 @@ def check(path: Path, *, as_json: bool) -> None:
     """Start every server once and tell; the exit code says whether all are well."""
     from app.cli.checking import check as check_all
 
-    config = load(path, os.environ, Overrides(log_level="warning"))
+    config = load(path, withdraw(os.environ), Overrides(log_level="warning"))
     open_logs(config)
+    close_memory()
     sys.exit(check_all(config, as_json=as_json))
 
 

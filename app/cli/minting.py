@@ -9,11 +9,12 @@ import click
 
 from app.auth.expiry import unix_seconds
 from app.auth.principal import ANONYMOUS
-from app.auth.tokens import hash_of, mint
+from app.auth.tokens import SCOPE, hash_of, mint
 
 
 def entry_text(name: str, scopes: tuple[str, ...], expires: str | None) -> str:
     _check_name(name)
+    _check_scopes(scopes)
     token = mint()
     entry: dict[str, object] = {"name": name, "hash": hash_of(token), "scopes": list(scopes) or ["*"]}
     if expires is not None:
@@ -26,6 +27,12 @@ def _check_name(name: str) -> None:
     if not re.fullmatch(r"[\x20-\x7e]{1,64}", name) or name == ANONYMOUS.name:
         sentence = f"it must be 1 to 64 characters of printable ASCII, and not {ANONYMOUS.name!r}"
         raise click.BadParameter(sentence, param_hint="--name")
+
+
+def _check_scopes(scopes: tuple[str, ...]) -> None:
+    if not all(SCOPE.fullmatch(scope) for scope in scopes):
+        sentence = "it must be one word of visible ASCII without quotes and backslashes; give --scope for each"
+        raise click.BadParameter(sentence, param_hint="--scope")
 
 
 def _until(text: str) -> str:

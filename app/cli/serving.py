@@ -18,6 +18,7 @@ from app.asgi import create_app
 from app.cli import parent, signals, streams
 from app.cli.hardening import refuse_root
 from app.cli.listener import BACKLOG, listener
+from app.cli.memory import give_back
 from app.cli.reloading import Reloading
 from app.config import Config, ConfigError
 from app.config.listening import Listen
@@ -49,6 +50,7 @@ def serve_until_stopped(
         ConfigError: the address cannot be listened on, or not as root, or two things have one name.
     """
     raise_open_files()
+    give_back()
     with listener(config.listen) as taken:
         refuse_root(config.listen, is_allowed=config.may_be_root)
         settings = _uvicorn(config)

@@ -1,13 +1,12 @@
 """Who is let in: the tokens of the file and those given for this run, or everybody if the operator says so."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from app.auth.principal import ANONYMOUS
-from app.auth.tokens import WEAK_LENGTH, hash_of
+from app.auth.tokens import BEARER, WEAK_LENGTH, hash_of
 from app.config import reading
 from app.config.errors import ConfigError
 from app.config.listening import Listen
@@ -19,8 +18,6 @@ from app.telemetry import logs
 
 OFFLINE = "offline_access"
 """The scope by which a client gets a refresh token (OpenID Connect): its own affair."""
-_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-"""RFC 6750, section 2.1: what an Authorization header can carry."""
 
 
 def auth(from_file: Auth, layers: tuple[Overrides, ...]) -> tuple[Auth, list[Note]]:
@@ -34,7 +31,7 @@ def auth(from_file: Auth, layers: tuple[Overrides, ...]) -> tuple[Auth, list[Not
     source = layer.spelled("tokens")
     for token in layer.tokens:
         logs.redact(token)
-        if not _BEARER.fullmatch(token):
+        if not BEARER.fullmatch(token):
             raise ConfigError(f"{source} may hold only letters, digits and -._~+/ with = at the end")
     taken = {token.name for token in from_file.tokens}
     added = [admitting(token, taken, number) for number, token in enumerate(dict.fromkeys(layer.tokens), start=1)]

@@ -3,12 +3,13 @@
 import re
 from ipaddress import ip_network
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from app.auth.expiry import unix_seconds
+from app.auth.tokens import SCOPE, hash_of
 from app.core.targets import Pattern
 
 _YEAR = 31_536_000
@@ -20,10 +21,10 @@ Bytes = Annotated[int, Field(ge=1, le=1 << 34)]
 Memory = Annotated[int, Field(ge=1 << 20, le=1 << 50)]
 PerSecond = Annotated[float, Field(gt=0, le=1_000_000)]
 
-_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?")
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
 _PUBLIC_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PATH = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
 
 
@@ -31,7 +32,7 @@ def public_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(parts.netloc.lower()):
         raise ValueError("must be like https://mcp.example.com, a path prefix allowed")
-    if "?" in value or "#" in value or re.search(r"\s|//|\.\.", parts.path):
+    if "?" in value or "#" in value or "//" in parts.path or ".." in parts.path or not _PATH.fullmatch(parts.path):
         raise ValueError("must have no query, no fragment and a plain path, like https://example.com/mcp-gateway")
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 
@@ -54,11 +55,13 @@ def token_hash(value: str) -> str:
     lowered = value.lower()
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", lowered):
         raise ValueError("must be sha256: and 64 hexadecimal digits; `viaduct token` prints one")
+    if lowered == hash_of(""):
+        raise ValueError("must be that of a token, and is that of an empty text; `viaduct token` prints one")
     return lowered
 
 
 def scope(value: str) -> str:
-    if not _SCOPE.fullmatch(value):
+    if not SCOPE.fullmatch(value):
         raise ValueError("must be one word of visible ASCII without quotes and backslashes")
     return value
 
@@ -103,9 +106,17 @@ def plain_text(value: str) -> str:
 def url(value: str) -> str:
     """As the issuer writes it: it is compared letter by letter."""
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[\s#]", value) or "@" in parts.netloc:
+    is_plain = parts.hostname and "@" not in parts.netloc and not re.search(r"[\s#]", value)
+    if parts.scheme not in ("http", "https") or not is_plain or not _has_possible_port(parts):
         raise ValueError("must be a URL as in https://idp.example.com, without a fragment")
     return value
+
+
+def _has_possible_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False
 
 
 def network(value: str) -> str:

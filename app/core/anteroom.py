@@ -17,7 +17,7 @@ class Anteroom:
 
     def take(self, message: Message, party: int = 0) -> bool:
         """False where there is no room. What greets has room always, once: nothing else is of use without it."""
-        size = _size(message)
+        size = size_of(message)
         is_full = len(self._waiting) >= self._count_max or self._bytes + size > self._bytes_max
         if is_full and (not _greets(message) or self._has_greeting(party)):
             return False
@@ -30,13 +30,13 @@ class Anteroom:
         for place, (_, message) in enumerate(self._waiting):
             if isinstance(message, Request) and message.id == ident:
                 del self._waiting[place]
-                self._bytes -= _size(message)
+                self._bytes -= size_of(message)
                 return True
         return False
 
     def forget(self, party: int) -> None:
         self._waiting = [(owner, message) for owner, message in self._waiting if owner != party]
-        self._bytes = sum(_size(message) for _, message in self._waiting)
+        self._bytes = sum(size_of(message) for _, message in self._waiting)
 
     def empty(self) -> list[tuple[int, Message]]:
         """All that waits, each with its party; then nothing does."""
@@ -51,7 +51,8 @@ def _greets(message: Message) -> bool:
     return isinstance(message, Request | Notification) and message.method in (methods.INITIALIZE, methods.INITIALIZED)
 
 
-def _size(message: Message) -> int:
+def size_of(message: Message) -> int:
+    """In bytes, about."""
     match message:
         case Request() | Notification():
             return len(message.method) + (0 if message.params is None else len(message.params))

@@ -9,7 +9,9 @@ class Bounds:
     questions: int = 100
     """Of the server, to its client."""
     waiting: int = 100
-    """What the server tells while its client can hear nothing."""
+    """What the server tells while its client can hear nothing,"""
+    waiting_bytes: int = 8 << 20
+    """and its bytes, and those of the questions that are open where they are kept; any one alone is."""
     early_count: int = 256
     """Messages for a server that is not ready,"""
     early_bytes: int = 8 << 20

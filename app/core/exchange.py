@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
+from app.core.anteroom import size_of
 from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.protocol import discovery, methods, stateless
@@ -285,6 +286,8 @@ class Subscription(Exchange):
         """As one of this subscription's ("Receiving Notifications")."""
         if not self._is_open:
             self._early = [*self._early, notification][-_EARLY_MAX:]
+            while len(self._early) > 1 and sum(map(size_of, self._early)) > _EARLY_BYTES:
+                del self._early[0]
             return []
         params = stateless.with_meta(notification.params, stateless.SUBSCRIPTION_KEY, self._request.id)
         return super()._say(Notification(notification.method, params))
@@ -304,6 +307,7 @@ class Subscription(Exchange):
 
 
 _EARLY_MAX = 100
+_EARLY_BYTES = 8 << 20
 _ENDED = stateless.completed(Raw(b"{}"), None, {})
 
 

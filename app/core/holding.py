@@ -7,6 +7,7 @@ next who does.
 
 from collections.abc import Collection
 
+from app.core.anteroom import size_of
 from app.core.ledger import too_many_questions
 from app.core.parties import Outcome, Party, ToChild, ToParty
 from app.protocol import methods
@@ -17,11 +18,13 @@ from app.protocol.jsonrpc import Notification, Reply, Request, RequestId, failur
 class Holding:
     """`capabilities` are what the child was told that it may ask."""
 
-    def __init__(self, capabilities: Collection[str], questions_max: int = 100) -> None:
+    def __init__(self, capabilities: Collection[str], questions_max: int = 100, bytes_max: int = 8 << 20) -> None:
         self.party: Party | None = None
         self._capabilities = capabilities
         self._questions_max = questions_max
-        self._asked: dict[RequestId, None] = {}
+        self._bytes_max = bytes_max
+        self._asked: dict[RequestId, int] = {}
+        """With the bytes of each: who is asked keeps it until it is answered."""
         self._kept: dict[RequestId, Request] = {}
 
     def take(self, party: Party) -> list[Outcome]:
@@ -29,7 +32,7 @@ class Holding:
         ended: list[Outcome] = [] if self.party is None or self.party == party else self.end(self.party)
         self.party = party
         kept, self._kept = self._kept, {}
-        self._asked.update(dict.fromkeys(kept))
+        self._asked.update((ident, size_of(question)) for ident, question in kept.items())
         return [*ended, *(ToParty(party, question) for question in kept.values())]
 
     def end(self, party: Party) -> list[Outcome]:
@@ -46,7 +49,9 @@ class Holding:
         if methods.NEEDED_CAPABILITY.get(question.method) not in self._capabilities:
             undeclared = f"what {question.method!r} needs was not declared to this server"
             return [ToChild(failure(question.id, UnknownMethod(undeclared, reason="capability_not_declared")))]
-        if self.party is None and question.method == methods.LIST_ROOTS and len(self._kept) < self._questions_max:
+        sizes = [*self._asked.values(), *map(size_of, self._kept.values())]
+        is_full = len(sizes) >= self._questions_max or (sizes and sum(sizes) + size_of(question) > self._bytes_max)
+        if self.party is None and question.method == methods.LIST_ROOTS and not is_full:
             self._kept.setdefault(question.id, question)
             return []
         if self.party is None:
@@ -54,9 +59,9 @@ class Holding:
             return [ToChild(failure(question.id, Unavailable(nobody, reason="client_unreachable")))]
         if question.id in self._asked:
             return []
-        if len(self._asked) >= self._questions_max:
+        if is_full:
             return [ToChild(failure(question.id, too_many_questions()))]
-        self._asked[question.id] = None
+        self._asked[question.id] = size_of(question)
         return [ToParty(self.party, question)]
 
     def give_up(self) -> list[Outcome]:

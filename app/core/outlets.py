@@ -6,6 +6,7 @@ stream that the client opened to hear what answers no request: a GET, or the one
 
 from msgspec import Struct
 
+from app.core.anteroom import size_of
 from app.core.deadlines import FOREVER
 from app.core.effects import StreamId
 from app.protocol import methods
@@ -20,8 +21,9 @@ class _Post(Struct):
 
 
 class Outlets:
-    def __init__(self, waiting_max: int = 100) -> None:
+    def __init__(self, waiting_max: int = 100, bytes_max: int = 8 << 20) -> None:
         self._waiting_max = waiting_max
+        self._bytes_max = bytes_max
         self._posts: dict[StreamId, _Post] = {}
         self._listeners: list[StreamId] = []
         self._waiting: list[Notification | Request] = []
@@ -95,13 +97,24 @@ class Outlets:
         if notification.method == methods.LOG_MESSAGE or notification in self._waiting:
             return
         self._waiting.append(notification)
-        news = [kept for kept in self._waiting if isinstance(kept, Notification)]
-        if len(news) > self._waiting_max:
-            self._waiting.remove(news[0])
+        *older, _ = [kept for kept in self._waiting if isinstance(kept, Notification)]
+        for count, oldest in enumerate(older):
+            if len(older) - count < self._waiting_max and self._waiting_bytes <= self._bytes_max:
+                return
+            self._waiting.remove(oldest)
+
+    def can_hold(self, question: Request) -> bool:
+        """Any one alone, and more as far as there is room for them."""
+        held = [size_of(kept) for kept in self._waiting if isinstance(kept, Request)]
+        return not held or sum(held) + size_of(question) <= self._bytes_max
 
     def hold(self, question: Request) -> None:
         """Nobody can hear it yet: many a server asks before its client has had the time to open a stream."""
         self._waiting.append(question)
+
+    @property
+    def _waiting_bytes(self) -> int:
+        return sum(map(size_of, self._waiting))
 
     def release(self, ident: RequestId) -> None:
         """A question that was held has lapsed or was taken back."""

@@ -16,6 +16,8 @@ from app.core.effects import StreamId
 from app.protocol.jsonrpc import RequestId
 
 REMEMBERED_STREAMS = 1000
+REMEMBERED_ANSWERS = 2000
+"""Of those that are no longer kept. One batch has many answers, and so many a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class _Track:
     last: int = 0
     first: int = 0
     events: deque[Event] = field(default_factory=deque)
-    lost: list[tuple[int, RequestId]] = field(default_factory=list)
+    lost: deque[tuple[int, RequestId]] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,20 @@ class EventLog:
         self._count_max = count_max
         self._events: deque[Event] = deque()
         self._tracks: dict[StreamId, _Track] = {}
+        self._open: set[StreamId] = set()
+        self._lost = 0
         self._bytes = 0
         self._number = number
         for fact in history:
             self._redo(fact)
         self._evict_surplus()
+
+    def open(self, stream: StreamId) -> None:
+        """More may be said on it: until it is closed it is not forgotten, however long it is silent."""
+        self._open.add(stream)
+
+    def close(self, stream: StreamId) -> None:
+        self._open.discard(stream)
 
     def append(self, stream: StreamId, data: bytes, answers: RequestId | None = None) -> int:
         """Keep an event, and say its number. The newest event is always kept, however large it is."""
@@ -158,6 +169,7 @@ class EventLog:
                 self._keep(fact)
             case Lost():
                 track.lost.append((fact.number, fact.answers))
+                self._lost += 1
             case Mark():
                 pass
 
@@ -177,13 +189,30 @@ class EventLog:
         if event.answers is not None:
             self.note(Lost(event.number, event.stream, event.answers))
             track.lost.append((event.number, event.answers))
+            self._lost += 1
+            self._forget_answers()
 
     def _forget_streams(self) -> None:
         """Streams of which nothing is kept any more are remembered for a while, the oldest the least."""
-        if len(self._tracks) <= REMEMBERED_STREAMS:
-            return
-        for stream, track in list(self._tracks.items()):
-            if not track.events:
+        if len(self._tracks) > REMEMBERED_STREAMS:
+            self._forget_stream()
+
+    def _forget_answers(self) -> None:
+        """Those of a stream that may go on last: of these, the oldest, and nobody can resume it from before them."""
+        while self._lost > REMEMBERED_ANSWERS:
+            if not self._forget_stream():
+                track = next(track for track in self._tracks.values() if track.lost)
+                number, _ = track.lost.popleft()
+                track.first = number + 1
+                self._lost -= 1
+                self.note(Evicted(number))
+
+    def _forget_stream(self) -> bool:
+        """The oldest one that is over and of which nothing is kept; False where there is none."""
+        for stream, track in self._tracks.items():
+            if not track.events and stream not in self._open:
                 del self._tracks[stream]
+                self._lost -= len(track.lost)
                 self.note(Forgotten(stream))
-                return
+                return True
+        return False

@@ -103,6 +103,10 @@ class Revival:
         return self._refusal is not None
 
     @property
+    def waiting_bytes(self) -> int:
+        return self._anteroom.waiting_bytes
+
+    @property
     def may_revive(self) -> bool:
         """Whether the session can outlive its child."""
         return self.phase not in (Phase.NEW, Phase.GREETING) and not self._is_closing
@@ -134,7 +138,8 @@ class Revival:
         return [ToSession(message, about)]
 
     def withdraw(self, ident: int) -> bool:
-        """Take back a request that waits; False where it does not."""
+        """Nobody waits for a request any more: take it back, where it waits itself; False where it does not."""
+        self._noted.pop(ident, None)
         return self._anteroom.withdraw(ident)
 
     def lost(self) -> None:
@@ -177,6 +182,8 @@ class Revival:
                 self._noted[message.id] = message
             case Notification(method=methods.INITIALIZED):
                 self.told = replace(self.told, is_initialized=True)
+            case Notification(method=methods.CANCELLED):
+                self._noted.pop(methods.cancelled_id(message) or 0, None)
             case _:
                 pass
 

@@ -17,6 +17,8 @@ from app.protocol.stateless import Admitted, fields_of
 _NOUNS = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 _ADDRESSED = frozenset({aims.READ, methods.SUBSCRIBE, methods.UNSUBSCRIBE})
 _SHOWN = 100
+_USUAL = frozenset({"_meta", "arguments", "name", "uri"})
+"""Members that nobody takes for each other."""
 
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _strings: Decoder[str] = Decoder(str)
@@ -51,8 +53,9 @@ def routed(request: Request, catalog: Catalog) -> Routed:
 
 
 def unknown(kind: str, name: str) -> BadParams:
+    """A resource is named in full, too (2026-07-28, server/resources: "Error Handling")."""
     sentence = f"unknown {_NOUNS[kind]} {name[:_SHOWN]!r}; what may be used here is in {kind}/list"
-    return BadParams(sentence, reason="unknown_target")
+    return BadParams(sentence, reason="unknown_target", details={"uri": name} if kind == "resources" else None)
 
 
 def text_of(fields: Mapping[str, Raw], name: str, where: str) -> str:
@@ -126,7 +129,7 @@ def _referred(catalog: Catalog, kind: str, public: str) -> tuple[str, str]:
 
 def _written(fields: Mapping[str, Raw], name: str, value: str) -> dict[str, Raw]:
     """With one member of that name, and none that a reader who does not mind the case could take for it."""
-    folded = name.casefold()
-    kept = {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
-    kept[name] = payload(value)
-    return kept
+    if not fields.keys() <= _USUAL:
+        folded = name.casefold()
+        fields = {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
+    return {**fields, name: payload(value)}

@@ -40,7 +40,7 @@ class Session:
         self.revision: Revision = ASSUMED
         self.due = FOREVER
         """No later than this, `tick` has something to do."""
-        self.outlets = Outlets(bounds.waiting)
+        self.outlets = Outlets(bounds.waiting, bounds.waiting_bytes)
         self.anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
         self.deadlines = deadlines
         self._mint = mint
@@ -334,7 +334,7 @@ class Session:
             return [ToUpstream(result(question.id, {}))]
         if stream is None and self._calls:
             return [ToUpstream(unanswered(Ask(question.id, None, now)))]
-        if len(self._asks) >= self.bounds.questions:
+        if len(self._asks) >= self.bounds.questions or (stream is None and not self.outlets.can_hold(question)):
             return [ToUpstream(failure(question.id, too_many_questions()))]
         self.asked_count += 1
         max_at = now + (self.deadlines.unheard if stream is None else self.deadlines.max_request)

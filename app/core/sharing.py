@@ -38,7 +38,7 @@ class Sharing:
         self._mint = mint
         self._capabilities = dict(capabilities or {})
         self._client_info = client_info or payload({"name": "viaduct", "version": version})
-        self._holding = Holding(self._capabilities, bounds.questions)
+        self._holding = Holding(self._capabilities, bounds.questions, bounds.waiting_bytes)
         self._owners = Owners()
         self._parties: set[Party] = set()
         self._levels: dict[Party, str] = {}

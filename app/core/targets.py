@@ -16,6 +16,8 @@ from urllib.parse import unquote
 Kind: TypeAlias = Literal["tools", "prompts", "resources"]
 
 _PREFIXES: tuple[tuple[str, Kind], ...] = (("tools/", "tools"), ("prompts/", "prompts"), ("resources/", "resources"))
+_KINDS = frozenset(prefix.rstrip("/") for prefix, _ in _PREFIXES)
+"""As names they are tools, which is hardly what is meant."""
 _DECODINGS_MAX = 3
 
 
@@ -63,6 +65,8 @@ class Pattern:
         server, slash, name = text.partition("/")
         if not server or (slash and not name):
             raise ValueError("must be like time, git/git_status, git/prompts/*, fs/resources/* or *")
+        if name in _KINDS:
+            raise ValueError(f"must be like {server}/{name}/*, or {server}/tools/{name} for a tool of that name")
         self.text = text
         self.kind: Kind | None = None
         if name not in ("", "*"):

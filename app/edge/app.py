@@ -132,12 +132,12 @@ class Viaduct:
         if numbers is not None:
             numbers.start()
 
-    def _drop_left(self) -> None:
-        """The paths of servers that are used no more."""
-        left, now = self.gateway.left, self.gateway.upstreams
-        kept = {*now, *(upstream.name for upstream in (*left, *self.gateway.joints))}
+    def _drop_left(self, upstream: UpstreamSettings) -> None:
+        """The server is used no more, and nothing is at its paths, unless another one of its name is."""
         self._places = {
-            path: place for path, place in self._places.items() if place.upstream is None or place.upstream.name in kept
+            path: place
+            for path, place in self._places.items()
+            if place.upstream is None or place.upstream.site != upstream.site
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -185,13 +185,13 @@ class Viaduct:
         scope = {name: former.scope[name] for name in _KEPT if name in former.scope}
 
         def again(text: bytes, way: Way) -> None:
+            if generation != self._generation:
+                way.serve(partial(self._anew, scope, text))
+                return
             principal: Principal | None = None
             try:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
-                if generation != self._generation:
-                    way.serve(partial(self._anew, scope, text))
-                    return
                 principal = self._bearer.find(head, resource)
                 if principal is None or self.gateway.is_learning(upstream):
                     way.serve(partial(self._anew, scope, text))
@@ -251,7 +251,8 @@ class Viaduct:
     async def _tell(self, method: str, place: Place, send: Send, cors: Headers) -> None:
         """What needs no token: what a browser may send, and how we are. Alive is whoever answers at all."""
         if place.upstream is not None or (place.document is not None and method == "OPTIONS"):
-            await respond(send, 204, [(b"allow", place.allow), *cors, *(preflight(place.allow) if cors else [])])
+            asked = preflight(place.allow, place.headers) if cors else []
+            await respond(send, 204, [(b"allow", place.allow), *cors, *asked])
         elif method not in ("GET", "HEAD"):
             raise not_allowed(place.allow, "ask with GET")
         elif place.document is not None:

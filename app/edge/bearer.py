@@ -95,7 +95,10 @@ def _token(head: Head) -> str:
     scheme, _, token = value.partition(b" ")
     if scheme.lower() != b"bearer":
         raise unauthorized()
-    return token.strip().decode("latin-1")
+    token = token.strip()
+    if not token:
+        raise unauthorized("unknown")
+    return token.decode("latin-1")
 
 
 def _here(principal: Principal, resource: Resource | None) -> Principal:

@@ -58,10 +58,10 @@ class Guards:
         return bool(_LOOPBACK_ORIGIN.fullmatch(origin)) or origin in self._origins
 
 
-def preflight(allow: bytes) -> Headers:
-    """What a browser may send here after it asked (Fetch standard: "CORS-preflight request")."""
+def preflight(allow: bytes, headers: Iterable[str] = ()) -> Headers:
+    """What a browser may send here after it asked, these headers too (Fetch standard: "CORS-preflight request")."""
     return [
         (b"access-control-allow-methods", allow),
-        (b"access-control-allow-headers", _ALLOWED_HEADERS),
+        (b"access-control-allow-headers", b", ".join([_ALLOWED_HEADERS, *(name.encode() for name in sorted(headers))])),
         (b"access-control-max-age", b"600"),
     ]

@@ -86,6 +86,10 @@ class Response:
         self._wake()
         self._decide()
 
+    def has_room(self) -> bool:
+        """Where there is none, the next event costs the connection."""
+        return self._size <= self._bytes_max
+
     def skips(self) -> bool:
         """The first half of the bound is for everything, the second for what must not be missed."""
         if self._size <= self._bytes_max // 2:

@@ -103,6 +103,11 @@ class Access:
         self._books.move_to_end(key)
         return known
 
+    def forget(self, server: str) -> None:
+        """What it told of its tools says nothing of those that it has now."""
+        for key in [key for key in self._books if key[1] == server]:
+            del self._books[key]
+
 
 class Verdict(Struct):
     """With a `fault`, the request is answered with that. Of what goes on, everything that was judged is there once."""

@@ -5,6 +5,7 @@ is behind us (2025-11-25, basic/authorization: "Access Token Privilege Restricti
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -33,8 +34,17 @@ Template: TypeAlias = tuple[str | SecretFile | Reference, ...]
 
 def headers_in(templates: Mapping[str, Template]) -> frozenset[str]:
     """The headers that are asked for."""
+    return _names_in(templates, "header")
+
+
+def claims_in(templates: Mapping[str, Template]) -> frozenset[str]:
+    """The claims."""
+    return _names_in(templates, "claim")
+
+
+def _names_in(templates: Mapping[str, Template], kind: Literal["header", "claim"]) -> frozenset[str]:
     references = (part for template in templates.values() for part in template if isinstance(part, Reference))
-    return frozenset(reference.name for reference in references if reference.kind == "header")
+    return frozenset(reference.name for reference in references if reference.kind == kind)
 
 
 def late_parts(templates: Mapping[str, Template]) -> dict[str, tuple[str | SecretFile, ...]]:
@@ -78,8 +88,7 @@ def bound(upstream: "UpstreamSettings", said: Mapping[str, str], principal: Prin
 def unbound(upstream: "UpstreamSettings") -> "UpstreamSettings":
     """The server as nobody's: what a client would say is empty."""
     said = dict.fromkeys(headers_in(upstream.templates), "")
-    references = (part for template in upstream.templates.values() for part in template if isinstance(part, Reference))
-    claims = {part.name: "" for part in references if part.kind == "claim"}
+    claims = dict.fromkeys(claims_in(upstream.templates), "")
     return bound(upstream, said, Principal("nobody", frozenset(), claims=claims))
 
 
@@ -96,15 +105,16 @@ def _value(reference: Reference, said: Mapping[str, str], principal: Principal) 
 
 
 def _claim(principal: Principal, name: str) -> str | None:
-    """Who has no issuer is its own subject."""
+    """Who has no issuer is its own subject. What no environment can carry is not there."""
     value = principal.claims.get(name)
     if value is None and name == "sub" and not principal.claims:
         return principal.name
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) and "\0" not in str(value) else None
+    return str(value) if isinstance(value, str | int | float) and not _UNFIT.search(str(value)) else None
 
 
+_UNFIT = re.compile("[\0\ud800-\udfff]")
 _IDLE_MAX = 1000
 
 

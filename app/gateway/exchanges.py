@@ -16,7 +16,8 @@ from app.core.effects import StreamId
 from app.core.joint_names import JointNames
 from app.gateway.access import Permit, Verdict
 from app.gateway.alarm import Alarm
-from app.gateway.live_exchange import Asked, LiveExchange, state_unknown
+from app.gateway.asked import Asked, state_unknown
+from app.gateway.live_exchange import LiveExchange
 from app.gateway.pool import Pool
 from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.gateway.stream import Outlet

@@ -1,6 +1,5 @@
 """All live sessions and the servers behind them: who may open one, who may use it, and when it ends."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -12,6 +11,7 @@ from app.core.succession import Succession
 from app.core.supervision import ServerView
 from app.gateway.access import Access
 from app.gateway.census import taken
+from app.gateway.draining import Draining
 from app.gateway.exchanges import Exchanges
 from app.gateway.foundlings import Begun, Foundling, Foundlings, Wish
 from app.gateway.gate import Gate
@@ -49,7 +49,7 @@ class Gateway:
         self.settings = settings
         self.access = access or Access()
         self._sites = Sites(settings, lambda: self.supervisor)
-        self.on_left: Callable[[], None] = _unheard
+        self.on_left: Callable[[UpstreamSettings], None] | None = None
         """Told when a server that is not configured any more is used no more."""
         self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
         joints = self._joints = Joints(settings, self._sites, self._gate, lambda: self.supervisor)
@@ -70,7 +70,7 @@ class Gateway:
         self._tasks = Tasks()
         self._watch: Supervisor | None = None
         self._unused = Unused(self._sessions, self._sleepers)
-        self._patience: asyncio.Timeout | None = None
+        self._draining = Draining(self._sessions, self.exchanges)
 
     def start(self) -> None:
         """Begin to look after sessions; from within the loop."""
@@ -103,25 +103,8 @@ class Gateway:
         """Take no new work, let what runs finish for so many seconds, then end every session with a last word."""
         self.is_draining = True
         log.info("draining", extra={"sessions": len(self._sessions)})
-        settled = asyncio.Event()
-        self.exchanges.on_end.add(settled.set)
-        try:
-            async with asyncio.timeout(seconds) as self._patience:
-                while self._is_busy:
-                    for live in filter(_is_busy, self._sessions.values()):
-                        live.when_quiet.add(settled.set)
-                    await settled.wait()
-                    settled.clear()
-        except TimeoutError:
-            log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
-        finally:
-            self._patience = None
-            self.exchanges.on_end.discard(settled.set)
+        await self._draining.wait(seconds)
         await self.stop()
-
-    @property
-    def _is_busy(self) -> bool:
-        return self.exchanges.is_busy or any(map(_is_busy, self._sessions.values()))
 
     @property
     def upstreams(self) -> Mapping[str, UpstreamSettings]:
@@ -162,8 +145,7 @@ class Gateway:
     def hurry(self) -> None:
         """There is no time left: stop waiting, and kill what would be stopped."""
         self._tasks.hurry()
-        if self._patience is not None and not self._patience.expired():
-            self._patience.reschedule(asyncio.get_running_loop().time())
+        self._draining.hurry()
 
     @property
     def supervisor(self) -> Supervisor:
@@ -175,8 +157,8 @@ class Gateway:
     def census(self) -> dict[str, Census]:
         """What there is now, by server."""
         left, sessions = self.supervisor.views(site.upstream for site in self._sites.leaving), self._sessions.values()
-        unread = self._joints.absences
-        return taken(self.upstreams, self.joints, self.views(), left, sessions, self._sleepers, self.exchanges, unread)
+        known = self.upstreams, self.joints, self.views(), left
+        return taken(*known, sessions, self._sleepers, self.exchanges, self._joints.absences)
 
     def adopt(self, settings: GatewaySettings, seconds: float) -> Succession:
         """From now on it is as these settings say, from within the loop; calls at servers that are no more, or are
@@ -194,6 +176,7 @@ class Gateway:
         self.supervisor.succeed([site.upstream for site in left], fresh, len(self.upstreams))
         for site in left:
             self._foundlings.close(site.upstream.name)
+            self.access.forget(site.upstream.name)
         ends: list[Left] = [*left, *self._leaving.rejoin(settings, change)]
         for each in ends:
             self._tasks.spawn(self._leaving.see_off(each, seconds), f"leave {each.upstream.name}")
@@ -207,7 +190,8 @@ class Gateway:
         if isinstance(left, Site):
             self.supervisor.forget(left.upstream)
             self._sites.forget(left)
-        self.on_left()
+        if self.on_left is not None and left.upstream.name not in self._joints.upstreams:
+            self.on_left(left.upstream)
 
     # Sessions.
 
@@ -311,6 +295,7 @@ class Gateway:
         upstream = self._admit(upstream, owner, is_new=False)
         mint = self._mint(upstream)
         live = self._opening.again(ident, upstream, owner, mint, store, saved)
+        live.is_confirmed = True  # Its client knows its id, whatever becomes of the request that woke it.
         self._sessions[ident] = live
         self._own(owner)
         self._seat(upstream, mint, live, saved.told)
@@ -402,11 +387,3 @@ class Gateway:
         self._owned[owner] -= 1
         if not self._owned[owner]:
             del self._owned[owner]
-
-
-def _is_busy(live: LiveSession) -> bool:
-    return live.is_busy
-
-
-def _unheard() -> None:
-    """Nobody cares."""

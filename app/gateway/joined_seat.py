@@ -2,11 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
+from app.core import finding
+from app.core.catalog import Entry, Sight
 from app.core.deadlines import FOREVER
-from app.core.joining import Announced, Joining, Open, Outcome, Sight, ToServer, ToSession, everything
+from app.core.joining import Joining
 from app.core.joint_names import JointNames
+from app.core.joint_rules import everything
+from app.core.partner import Announced, Find, Open, Outcome, ToServer
+from app.core.probing import ToSession
 from app.core.revival import Told
 from app.gateway.access import Permit
 from app.gateway.inorder import InOrder
@@ -15,8 +21,8 @@ from app.gateway.lasting import Holder, LastingSeat, TakePlace
 from app.gateway.patient import PatientTimer
 from app.gateway.settings import SiteName, UpstreamSettings
 from app.protocol import methods
-from app.protocol.faults import GatewayFault, Unavailable
-from app.protocol.jsonrpc import Message, Notification, RequestId
+from app.protocol.faults import GatewayFault
+from app.protocol.jsonrpc import Message, Notification, RequestId, Result
 
 
 class Client(Protocol):
@@ -53,7 +59,7 @@ class JoinedSeat:
         self.mint = mint
         self.owner = client.owner
         machine = self._machine
-        self.names = JointNames(lambda: machine.catalog, finds=joint.rules.find is not None)
+        self.names = JointNames(lambda: machine.catalog, finds=joint.rules.finds)
         self._remembered = machine.told
         self._members: dict[str, Member] = {}
         self._cancelled = ""
@@ -65,6 +71,11 @@ class JoinedSeat:
         joint.watch(self._learn)
 
     # The session.
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of what waits here, and at the servers."""
+        return self._machine.waiting_bytes + sum(member.seat.waiting_bytes for member in self._members.values())
 
     def submit(self, message: Message) -> None:
         if isinstance(message, Notification) and message.method == methods.CANCELLED:
@@ -148,6 +159,12 @@ class JoinedSeat:
                 self._open(outcome.server)
             case Announced():
                 self._joint.announced(outcome.server)
+            case Find():
+                then = partial(self._found, outcome.request)
+                self._joint.find(self._machine.catalog, outcome.query, outcome.limit, outcome.sees, then)
+
+    def _found(self, request: RequestId, entries: list[Entry]) -> None:
+        self._perform([ToSession(Result(request, finding.found(entries)))])
 
     def _open(self, server: str) -> None:
         member = Member(self, server)
@@ -196,12 +213,12 @@ class Member:
     def owner(self) -> str:
         return self._joined.owner
 
-    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: Unavailable) -> None:
+    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: GatewayFault) -> None:
         """The server is configured so now."""
         if not self.seat.reseat(upstream, take_place, fault):
             self._joined.lost(self._server, fault)
 
-    def close(self, fault: Unavailable) -> None:
+    def close(self, fault: GatewayFault) -> None:
         """There is no such server any more."""
         self._joined.lost(self._server, fault)
 

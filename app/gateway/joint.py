@@ -5,17 +5,16 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from app.core.catalog import Catalog, Conflict, Entry, composed
+from app.core.catalog import Catalog, Conflict, composed
 from app.core.inventory import Inventory
-from app.core.joining import Known, Rules, Sight
 from app.core.joint_names import JointNames
-from app.core.ranking import Ranker, described
+from app.core.joint_rules import Known, Rules
 from app.gateway.cataloguer import Cataloguer
+from app.gateway.searching import Searching
 from app.gateway.settings import JointSettings, UpstreamSettings
 from app.protocol import aims
 from app.protocol.faults import BadParams
 from app.protocol.jsonrpc import Request
-from app.search.fts import Fts
 
 log = logging.getLogger("viaduct.catalog")
 
@@ -29,14 +28,20 @@ class Joint:
     rules: Rules
 
     def __init__(
-        self, upstream: UpstreamSettings, cataloguer: Cataloguer, version: str, own: frozenset[str] = frozenset()
+        self,
+        upstream: UpstreamSettings,
+        cataloguer: Cataloguer,
+        searching: Searching,
+        version: str,
+        own: frozenset[str] = frozenset(),
     ) -> None:
+        self.find = searching.find
+        """Gives the tools of a catalog that are nearest to a question."""
         self._cataloguer = cataloguer
         self._product = version
         self._told: set[Conflict] = set()
         """Conflicts that the log knows of."""
         self._known: Known
-        self._ranker: tuple[Catalog, Ranker] | None = None
         self.adopt(upstream, own)
 
     def adopt(self, upstream: UpstreamSettings, own: frozenset[str]) -> None:
@@ -54,7 +59,7 @@ class Joint:
             upstream.name,
             self._product,
             self._compose,
-            self._find if is_search else None,
+            is_search,
             settings.found,
             settings.page,
             settings.patience_seconds,
@@ -134,12 +139,3 @@ class Joint:
         if len(self._told) > _TOLD_MAX:
             self._told.clear()
         self._told.update(conflicts)
-
-    def _find(self, catalog: Catalog, query: str, limit: int, sees: Sight) -> list[Entry]:
-        """The best of what may be seen, however much that is better may not."""
-        if self._ranker is None or self._ranker[0] is not catalog:
-            documents = [described(entry.public, entry.server, entry.shown) for entry in catalog.entries["tools"]]
-            self._ranker = catalog, Fts(documents)
-        ranked = self._ranker[1].rank(query, len(catalog.entries["tools"]))
-        entries = (catalog.find("tools", name) for name in ranked)
-        return [entry for entry in entries if entry is not None and sees("tools", entry)][:limit]

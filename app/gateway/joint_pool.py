@@ -12,10 +12,11 @@ from app.core.inventory import SHELF_OF
 from app.core.joint_names import JointNames
 from app.core.links import relinked
 from app.core.routing import routed, unknown
+from app.gateway.asked import Asked, Host
 from app.gateway.joint import Joint
 from app.gateway.joint_child import JointChild
 from app.gateway.joints import Joints
-from app.gateway.live_exchange import Asked, Host, LiveExchange
+from app.gateway.live_exchange import LiveExchange
 from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.protocol import methods, stateless
 from app.protocol.faults import GatewayFault
@@ -72,14 +73,14 @@ class JointPool:
     def _is_of_all(self, asked: Asked) -> bool:
         if asked.request.method in _OF_ALL:
             return True
-        if self._joint(asked).rules.find is None:
+        if not self._joint(asked).rules.finds:
             return False
         return finding.search(asked.request, 1) is not None
 
     def _routed(self, asked: Asked) -> Asked:
         joint, settings = self._joint(asked), asked.upstream.joint
         assert settings is not None  # noqa: S101 - it is of several
-        catalog, finds = joint.known.catalog, joint.rules.find is not None
+        catalog, finds = joint.known.catalog, joint.rules.finds
         call = finding.unwrapped(asked.request) if finds else asked.request
         route = routed(call, catalog)
         assert isinstance(route.request, Admitted)  # noqa: S101 - as the one that it was made of
@@ -155,6 +156,9 @@ class _Ear:
 
     def end(self) -> None:
         self._said(None)
+
+    def has_room(self) -> bool:
+        return True
 
     def skips(self) -> bool:
         return False

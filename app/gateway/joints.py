@@ -20,6 +20,7 @@ from app.gateway.joined_seat import JoinedSeat, Member
 from app.gateway.joint import Joint
 from app.gateway.lasting import Holder, LastingSeat
 from app.gateway.live import LiveSession
+from app.gateway.searching import Searching
 from app.gateway.settings import GatewaySettings, JointSettings, SiteName, UpstreamSettings, viewed
 from app.gateway.sites import Sites
 from app.gateway.supervisor import Supervisor
@@ -53,6 +54,7 @@ class Joints:
         self._gate = gate
         self._supervisor = supervisor
         self._cataloguer = Cataloguer(settings.catalog, sites.configured, self._survey_child)
+        self._searching = Searching()
         sites.on_announced = self._cataloguer.announced
         self._views: OrderedDict[tuple[str, str], Joint] = OrderedDict()
         self._learnt: set[str] = set()
@@ -96,6 +98,7 @@ class Joints:
 
     def close(self) -> None:
         self._cataloguer.close()
+        self._searching.close()
 
     def adopt(self, settings: GatewaySettings, change: Succession) -> list[JointSite]:
         """From now on they are joined so; what is one no more is returned."""
@@ -120,7 +123,7 @@ class Joints:
         joint = self._views.get(key)
         if joint is None:
             own = self._own(settings.servers)
-            joint = self._views[key] = Joint(upstream, self._cataloguer, self._settings.version, own)
+            joint = self._views[key] = Joint(upstream, self._cataloguer, self._searching, self._settings.version, own)
             if len(self._views) > _VIEWS_MAX:
                 self._views.popitem(last=False)
         self._views.move_to_end(key)

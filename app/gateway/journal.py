@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 
 from app.core.effects import StreamId
-from app.core.replay import Event, EventLog, Evicted, Lost, Mark
+from app.core.replay import Event, EventLog, Evicted, Forgotten, Lost, Mark
 from app.core.replay import Fact as Change
 from app.core.revival import Told
 from app.gateway.stream import Outlet
@@ -88,11 +88,13 @@ class Journal:
         self._is_left = True
 
     def end(self) -> None:
-        """The session is over."""
+        """The session is over. What of it was still to be kept needs not be, and who waits for a disk holds no log."""
         if self._is_kept and not self._is_left:
+            self._facts.clear()
             self._put(Ended())
         self._is_kept = False
         self._log.note, self._owed = _unnoted, _nothing
+        self._log = EventLog(0, 0)
 
     def outlet(self, outlet: Outlet) -> Outlet:
         """The same, heard when what was noted before is committed."""
@@ -126,7 +128,16 @@ class Journal:
             case Lost(number):
                 self._put(change, number)
             case _:
-                self._put(change, ("forgotten", change.stream))
+                self._forget(change)
+
+    def _forget(self, forgotten: Forgotten) -> None:
+        """What was not on its way yet never needs to be."""
+        stream = forgotten.stream
+        self._ways.discard(stream)
+        was_kept = ("way", stream) not in self._facts
+        self._facts = {key: fact for key, fact in self._facts.items() if not _is_of(fact, stream)}
+        if was_kept:
+            self._put(forgotten, ("forgotten", stream))
 
     def _put(self, fact: Fact, key: Hashable = None) -> None:
         if not self._facts:
@@ -172,6 +183,10 @@ def _unnoted(_change: Change) -> None:
     """The log is nobody's any more: if it knew its session, only the garbage collector could end both."""
 
 
+def _is_of(fact: Fact, stream: StreamId) -> bool:
+    return isinstance(fact, Way | Event | Mark | Lost) and fact.stream == stream
+
+
 def _done() -> None: ...
 
 
@@ -205,6 +220,9 @@ class _Patient(Outlet):
 
     def end(self) -> None:
         self._journal.then(self._outlet.end)
+
+    def has_room(self) -> bool:
+        return self._bytes <= self._journal.bytes_max and self._outlet.has_room()
 
     def skips(self) -> bool:
         return self._bytes > self._journal.bytes_max // 2 or self._outlet.skips()

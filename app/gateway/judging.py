@@ -20,7 +20,7 @@ def judge_anew(
         if access.enter(live.principal, live.servers).is_allowed:
             live.permit = access.permit(live.principal, live.upstream)
         else:
-            live.close("denied")
+            live.close("policy_changed")
     for exchange in list(exchanges):
         if exchange.asked.request.method == stateless.LISTEN:
             exchange.close()

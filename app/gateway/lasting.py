@@ -25,7 +25,7 @@ _ENDING = frozenset({"initialize_refused", "unsupported_revision"})
 """Ways in which a server says that it will not do, now or later."""
 _AGAIN_SECONDS = 1.0
 """So long after a start was in vain, whoever wants something has it tried again."""
-_TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED}
+_TELLING = RECORDED | {methods.INITIALIZE, methods.INITIALIZED, methods.CANCELLED}
 
 
 class Place(Protocol):
@@ -131,6 +131,10 @@ class LastingSeat:
             self._is_asleep = False
             self._return()
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._revival.waiting_bytes
+
     def submit(self, message: Message) -> None:
         place, is_live = self._place, self._revival.phase is Phase.LIVE and not self._in_order.is_busy
         if is_live and place is not None and not _is_telling(message):
@@ -148,7 +152,7 @@ class LastingSeat:
         if self._place is not None:
             self._place.doubt()
 
-    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: Unavailable) -> bool:
+    def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: GatewayFault) -> bool:
         """From now on at that server; what is in flight ends with the fault. There is no child there before somebody
         wants it. False where the session cannot outlive its child now."""
         is_new = self._revival.phase is Phase.NEW
@@ -300,5 +304,5 @@ class LastingSeat:
 
 
 def _is_telling(message: Message) -> bool:
-    """Whether the next child will have to hear of it."""
+    """Whether it says what the next child will have to hear."""
     return isinstance(message, Request | Notification) and message.method in _TELLING

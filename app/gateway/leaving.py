@@ -23,7 +23,7 @@ from app.gateway.settings import GatewaySettings
 from app.gateway.site import Site
 from app.gateway.sites import Sites
 from app.protocol import stateless
-from app.protocol.faults import Unavailable
+from app.protocol.faults import ShuttingDown
 
 log = logging.getLogger("viaduct.session")
 
@@ -103,7 +103,7 @@ class Leaving:
             self._let_go(live, site)
         for member in self._joints.members_at(site.name):
             self._reseat(member, site)
-        gone = Unavailable("the server is not configured so any more", reason="server_removed", executed="unknown")
+        gone = ShuttingDown("the server is not configured so any more", reason="server_removed", executed="unknown")
         for exchange in self._exchanges_of(site):
             exchange.lost(gone)
         site.close()
@@ -147,5 +147,5 @@ class Leaving:
         return iter([each for each in self._exchanges if each.asked.upstream.site == site.name])
 
 
-def _changed() -> Unavailable:
-    return Unavailable("the server was configured anew", reason="server_changed", executed="unknown")
+def _changed() -> ShuttingDown:
+    return ShuttingDown("the server was configured anew", reason="server_changed", executed="unknown")

@@ -110,7 +110,7 @@ class LiveSession:
     @property
     def waiting_bytes(self) -> int:
         """What waits for the server to be ready."""
-        return self._core.anteroom.waiting_bytes
+        return self._core.anteroom.waiting_bytes + self.seat.waiting_bytes
 
     @property
     def revision(self) -> Revision:
@@ -212,10 +212,8 @@ class LiveSession:
         """
         ident, number = event_of(event_id, self.tag, self._log)
         self.used_at = self._loop.time()
-        stream = self._streams.get(ident)
-        is_open = stream is not None
-        if stream is None:
-            stream = Stream(ident, None, self._log, self.tag, through=self._through)
+        is_open = ident in self._streams
+        stream = self._streams.get(ident) or Stream(ident, None, self._log, self.tag, through=self._through)
         self.seat.wake()
         replay = self._log.after(ident, number)
         self._tally.replayed += len(replay.events)
@@ -379,6 +377,7 @@ class LiveSession:
             if way.owed is None:
                 stream = Stream(way.stream, None, self._log, self.tag, primes=primes, through=self._through)
                 self._streams[way.stream] = self._listeners[way.stream] = stream
+                self._log.open(way.stream)
         for ident, unanswered in left_over(saved, self.upstream):
             self._log.append(ident, encode(unanswered), unanswered.id)
 
@@ -396,5 +395,5 @@ class LiveSession:
             raise Overloaded("too many streams open in this session", reason="streams.maxPerSession", retry_after=1.0)
         detached = [ident for ident, stream in self._listeners.items() if not stream.is_attached]
         for ident in detached[: len(self._listeners) - self.settings.streams_max + 1]:
-            del self._listeners[ident]
+            self._listeners.pop(ident).close()
             self._streams.pop(ident, None)

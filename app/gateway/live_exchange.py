@@ -1,81 +1,29 @@
 """One stateless request performed: from its lease of a child to its last word."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import copy
 from itertools import count
 from time import monotonic
 from typing import Protocol
 
-from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
 from app.core.exchange import Discovery, Exchange, Subscription, Waiting
 from app.core.interview import Interview
-from app.core.joining import Sight, everything
 from app.core.listening import Listening
-from app.core.parties import Party
 from app.gateway.access import Verdict
-from app.gateway.common import CommonChild, Member
+from app.gateway.asked import Asked, Host, state_unknown
+from app.gateway.common import CommonChild
 from app.gateway.schemas import Schemas
-from app.gateway.settings import UpstreamSettings
 from app.gateway.stream import Outlet, Stream
 from app.protocol import discovery, methods, stateless
-from app.protocol.faults import BadParams, GatewayFault
+from app.protocol.faults import GatewayFault
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result
 from app.protocol.revisions import SERVED
-from app.protocol.stateless import Admitted, Envelope
+from app.protocol.stateless import Admitted
 from app.telemetry.tally import CANCELLED, PARKED
-
-
-class Asked(Struct, frozen=True):
-    """A stateless request as it was admitted. `has_foreign_state`: it carries a state, and not one that we sealed."""
-
-    owner: str
-    upstream: UpstreamSettings
-    request: Admitted
-    headers: dict[bytes, bytes]
-    has_foreign_state: bool = False
-    sees: Sight = everything
-    """What of several servers' lists its client may see."""
-    outward: Callable[[Raw], Raw] | None = None
-    """How its server's result is to be read by who asked several."""
-    is_mirrored: bool = True
-    """Whether its headers repeat its arguments, where its tool wants that."""
-
-    @property
-    def carried(self) -> Envelope:
-        return self.request.meta.carried
-
-
-class Host(Protocol):
-    """Who serves the request: a child, or what stands for several."""
-
-    mint: Iterator[int]
-
-    @property
-    def is_ready(self) -> bool: ...
-
-    @property
-    def is_modern(self) -> bool: ...
-
-    @property
-    def greeted(self) -> Raw | None: ...
-
-    def server_info(self) -> Raw | None: ...
-
-    def join(self, member: Member, /) -> Party: ...
-
-    def submit(self, party: Party, message: Message, /) -> None: ...
-
-    def hold(self, party: Party, /) -> list[Message]: ...
-
-    def withdraw(self, ident: int, /) -> bool: ...
-
-    def doubt(self) -> None: ...
-
-    def leave(self, party: Party, /) -> None: ...
 
 
 class Lease(Protocol):
@@ -411,9 +359,3 @@ def _over() -> Exchange:
 
 
 _OVER = _over()
-
-
-def state_unknown(server: str) -> BadParams:
-    """One and the same for a state that was changed, is somebody else's or another request's, was used or expired."""
-    sentence = "requestState is not valid for this request; send it again without one"
-    return BadParams(sentence, reason="state_unknown", details={"server": server})

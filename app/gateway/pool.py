@@ -12,8 +12,9 @@ from itertools import count
 from app.core.eras import Eras
 from app.core.leases import ChildNumber, Grant, Leases, Need, Start, Ticket, Wait
 from app.gateway.alarm import Alarm
+from app.gateway.asked import Asked, Host
 from app.gateway.common import CommonChild
-from app.gateway.live_exchange import Asked, Host, LiveExchange
+from app.gateway.live_exchange import LiveExchange
 from app.gateway.schemas import Schemas
 from app.gateway.settings import PoolSettings, UpstreamSettings
 from app.gateway.spares import Spares

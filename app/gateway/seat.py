@@ -13,6 +13,10 @@ class Seat(Protocol):
     def names(self) -> JointNames | None:
         """Where it has several servers: what their public names mean."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Of what it keeps until the server can take it."""
+
     def submit(self, message: Message) -> None:
         """Hand the server a message, or keep it until the server can take it."""
 
@@ -33,6 +37,7 @@ class _Nowhere:
     """The place of a session that has ended: if it knew its child still, only the garbage collector could end both."""
 
     names = None
+    waiting_bytes = 0
 
     def submit(self, message: Message) -> None: ...
 

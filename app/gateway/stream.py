@@ -26,6 +26,10 @@ class Outlet(Protocol):
     def end(self) -> None:
         """Nothing more will be said here."""
 
+    def has_room(self) -> bool:
+        """Whether the connection can take one more event."""
+        return True
+
     def skips(self) -> bool:
         """Whether so much waits that what may be missed is better left out; each yes is counted as one left out."""
         return False
@@ -96,7 +100,7 @@ class Stream:
     def begin(self) -> None:
         if self._begun:
             return
-        self._begun = True
+        self._go_on()
         if self._outlet is not None:
             self._outlet.begin(self._prime())
         for answer in self._answers:
@@ -107,9 +111,15 @@ class Stream:
             self._answer()
         else:
             self.begin()
+        self.close()
         if self._outlet is not None:
             self._outlet.end()
             self._carrier = self._outlet = None
+
+    def close(self) -> None:
+        """Nothing more will be said on it."""
+        if self._log is not None:
+            self._log.close(self.ident)
 
     def attach(self, outlet: Outlet, replay: Replay, server: str = "") -> None:
         """Say again what a broken connection lost, then go on here; an older connection is closed.
@@ -121,13 +131,16 @@ class Stream:
             self._outlet.end()
         self._carrier = outlet
         self._outlet = outlet = outlet if self._through is None else self._through(outlet)
-        self._begun = True
+        self._go_on()
         outlet.begin(None if replay.events or replay.lost else self._prime())
         for ident in replay.lost:
             details = {"server": server}
             fault = EventsLost("the answer was sent, but is no longer kept", executed="unknown", details=details)
             outlet.event(None, encode(failure(ident, fault)))
         for event in replay.events:
+            if not outlet.has_room():
+                outlet.end()  # Whoever comes again goes on from here; one that was closed would begin anew for ever.
+                return
             outlet.event(self._event_id(event.number), event.data)
 
     def detach(self, outlet: Outlet) -> bool:
@@ -136,6 +149,11 @@ class Stream:
             return False
         self._carrier = self._outlet = None
         return True
+
+    def _go_on(self) -> None:
+        self._begun = True
+        if self._log is not None:
+            self._log.open(self.ident)
 
     def _answer(self) -> None:
         if self._outlet is None:

@@ -30,6 +30,8 @@ _AIMED: Mapping[str, tuple[Kind, str]] = {
 _REFERENCES: Mapping[str, tuple[Kind, str]] = {"ref/prompt": ("prompts", "name"), "ref/resource": ("resources", "uri")}
 CALLS = frozenset({methods.CALL_TOOL, "prompts/get", READ, COMPLETE})
 """What makes a server work."""
+_RECORDED = "arguments"
+"""Is in the audit, so that nothing else may pass for it."""
 _AIMLESS = frozenset(
     {
         *(method for method in methods.OF_HANDSHAKE - _AIMED.keys() - {COMPLETE} if not method.startswith("tasks/")),
@@ -81,7 +83,7 @@ def aimed(request: Request) -> tuple[Request, tuple[Aim, ...]] | None:
         kind, name = member
         fields = fields_of(request)
         aim = _text(fields, name, f"params.{name}")
-        return _with_fields(request, _written(fields, name, fields[name])), ((kind, aim),)
+        return _with_fields(request, _alone(_written(fields, name, fields[name]), _RECORDED)), ((kind, aim),)
     if method == COMPLETE:
         return _completion(request)
     if method == stateless.LISTEN:
@@ -180,10 +182,14 @@ def _text(fields: Mapping[str, Raw], name: str, where: str) -> str:
 
 def _written(fields: Mapping[str, Raw], name: str, value: Raw) -> dict[str, Raw]:
     """With one member of that name, and none that a reader who does not mind the case could take for it."""
-    folded = name.casefold()
-    kept = {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
+    kept = _alone(fields, name)
     kept[name] = value
     return kept
+
+
+def _alone(fields: Mapping[str, Raw], name: str) -> dict[str, Raw]:
+    folded = name.casefold()
+    return {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
 
 
 def _with_fields(request: Request, fields: dict[str, Raw]) -> Request:

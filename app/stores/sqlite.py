@@ -19,6 +19,7 @@ from typing import TypeAlias
 from msgspec import DecodeError
 
 from app.core.replay import Event
+from app.core.revival import Told
 from app.protocol.faults import Overloaded
 from app.stores import rows
 from app.stores.port import Fact, Saved, Sleeper
@@ -45,7 +46,7 @@ class _Work:
 
     @property
     def size(self) -> int:
-        return sum(len(fact.data) for fact in self.facts if isinstance(fact, Event))
+        return sum(map(_size, self.facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,11 @@ class SqliteStore:
         """What was taken from the queue, and nobody was told of yet."""
         self._behind: list[_Work | _Farewell] = []
         self._given_up: set[bytes] = set()
+        self._again_at = 0.0
+        """Not before, what failed is tried again."""
+        self._queued_count = self._queued_bytes = 0
+        self._left_out: set[bytes] = set()
+        """Sessions that are not kept any more, for too much was in the queue."""
         self._is_over = self._is_closing = False
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._loop: asyncio.AbstractEventLoop
@@ -95,10 +101,17 @@ class SqliteStore:
         self._thread.start()
 
     def keep(self, key: Key, facts: list[Fact], done: Callable[[], None]) -> None:
-        if self._is_over:
+        work = _Work(key, facts, done)
+        if self._is_over or key.name in self._left_out:
+            self._loop.call_soon(done)
+        elif self._queued_count > _BEHIND_COUNT or self._queued_bytes > _BEHIND_BYTES:
+            self._left_out.add(key.name)
+            self._jobs.put(_Farewell(key.name))
             self._loop.call_soon(done)
         else:
-            self._jobs.put(_Work(key, facts, done))
+            self._queued_count += len(facts)
+            self._queued_bytes += work.size
+            self._jobs.put(work)
 
     def forget(self, name: bytes) -> None:
         if not self._is_over:
@@ -149,7 +162,7 @@ class SqliteStore:
             jobs = self._jobs_left = self._next()
             is_open = None not in jobs
             self._behind += [job for job in jobs if isinstance(job, _Work | _Farewell)]
-            if self._behind:
+            if (self._behind or self._given_up) and (monotonic() >= self._again_at or not is_open):
                 self._catch_up()
             works = [job for job in jobs if isinstance(job, _Work)]
             questions = [job for job in jobs if isinstance(job, _Question)]
@@ -163,19 +176,22 @@ class SqliteStore:
         """What is there, as soon as there is anything, or it is time to try again what failed."""
         jobs: list[_Work | _Question | _Farewell | None] = []
         with suppress(Empty):
-            jobs.append(self._jobs.get(timeout=_AGAIN_SECONDS if self._behind else None))
+            jobs.append(self._jobs.get(timeout=_AGAIN_SECONDS if self._behind or self._given_up else None))
             while len(jobs) < _AT_ONCE:
                 jobs.append(self._jobs.get_nowait())
         return jobs
 
     def _catch_up(self) -> None:
+        """A part at a time: where the disk refuses, that is known soon, and not after all has been prepared."""
         try:
-            self._write()
+            while self._behind or self._given_up:
+                self._write()
+                del self._behind[:_AT_ONCE]
+                if not self._behind:
+                    self._given_up.clear()
         except sqlite3.OperationalError as wrong:
             self._failed(wrong)
         else:
-            self._behind.clear()
-            self._given_up.clear()
             if self.is_failing:
                 self.is_failing = False
                 log.info("the store can be written again")
@@ -184,7 +200,7 @@ class SqliteStore:
         with self._transaction():
             for name in self._given_up:
                 rows.forget(self._file, name)
-            for work in self._behind:
+            for work in self._behind[:_AT_ONCE]:
                 if isinstance(work, _Farewell):
                     rows.forget(self._file, work.name)
                 elif work.key.name not in self._given_up:
@@ -218,6 +234,7 @@ class SqliteStore:
 
     def _failed(self, wrong: sqlite3.Error) -> None:
         self._complain(str(wrong))
+        self._again_at = monotonic() + _AGAIN_SECONDS
         works = [work for work in self._behind if isinstance(work, _Work)]
         if sum(len(work.facts) for work in works) > _BEHIND_COUNT or sum(work.size for work in works) > _BEHIND_BYTES:
             self._given_up |= {work.key.name for work in works}
@@ -239,6 +256,7 @@ class SqliteStore:
         self._is_over = True
         self._gone.set()
         if not self._is_closing:
+            self.is_failing = True
             log.error("the store has failed: no session survives a restart any more")
         jobs = self._jobs_left
         while not self._jobs.empty():
@@ -249,7 +267,11 @@ class SqliteStore:
     def _tell(self, works: list[_Work], answers: list[_Answer]) -> None:
         """On the loop: a bug in what one of them does is no other's."""
         for work in works:
+            self._queued_count -= len(work.facts)
+            self._queued_bytes -= work.size
             self._loop.call_soon(work.done)
+        if not self._queued_count:
+            self._left_out.clear()
         for answer, saved in answers:
             if answer.done():
                 continue
@@ -257,6 +279,16 @@ class SqliteStore:
                 answer.set_exception(saved)
             else:
                 answer.set_result(saved)
+
+
+def _size(fact: Fact) -> int:
+    match fact:
+        case Event():
+            return len(fact.data)
+        case Told():
+            return len(fact.initialize or b"") + len(fact.greeted) + sum(map(len, fact.subscribed.values()))
+        case _:
+            return 0
 
 
 def _unreadable() -> Overloaded:

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import logging
 import os
+import stat
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -118,6 +119,8 @@ class Audit:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             status = os.fstat(fd)
+            if stat.S_ISFIFO(status.st_mode):
+                raise OSError(errno.ESPIPE, "it is a pipe, and whoever reads it could stop us")
             last, torn = _last(fd, status.st_size) if self._last is None else (self._last, 0)
             is_taken = True
         finally:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,11 +31,13 @@ class Asked:
     def __init__(self) -> None:
         self.known: dict[str, Principal] = {"opaque": Principal("eve", frozenset({"read"}), None, "https://other")}
         self.count = 0
+        self.welcomed: list[bool] = []
         self.gate: asyncio.Event | None = None
         self.wrong: Exception | None = None
 
-    async def verify(self, token: str) -> Principal:
+    async def verify(self, token: str, *, is_known: bool) -> Principal:
         self.count += 1
+        self.welcomed.append(is_known)
         if self.gate is not None:
             await self.gate.wait()
         if self.wrong is not None:
@@ -169,6 +172,16 @@ async def test_all_who_present_one_token_at_once_make_one_question(world: World)
 
 
 @in_world
+async def test_a_token_that_was_active_is_known_when_it_is_asked_about_again_until_it_is_not(world: World) -> None:
+    eve = world.asked.known["opaque"]
+    for is_active in (True, True, False, True, True):
+        world.asked.known = {"opaque": eve} if is_active else {}
+        world.now += 60
+        await world.outcome("opaque")
+    assert world.asked.welcomed == [False, True, True, False, True]
+
+
+@in_world
 async def test_a_no_is_remembered_for_a_while(world: World) -> None:
     assert [await world.outcome("unknown") for _ in range(5)] == ["inactive"] * 5
     assert world.asked.count == 1
@@ -230,6 +243,14 @@ def test_whatever_goes_wrong_nobody_is_let_in(wrong: Exception) -> None:
         assert await world.outcome(world.signed()) == "cannot"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a,b", '"a"', "a=b", "<a>", "a\t"])
+def test_what_no_issuer_could_have_made_is_asked_about_nowhere(token: str) -> None:
+    world = World()
+    assert not world.all.is_askable(token)
+    assert asyncio.run(world.outcome(token)) == "unknown"
+    assert world.asked.count == 0
 
 
 def test_without_introspection_only_what_could_be_signed_is_asked_about() -> None:
@@ -295,9 +316,27 @@ async def test_a_token_that_is_still_good_goes_on_unnoticed(world: World) -> Non
     world.now = NOW + 60
     world.all.start()
     assert await soon(lambda: known(world, "opaque"))
-    assert world.all.find("opaque") is principal
+    found = world.all.find("opaque")
+    assert found is not None
+    assert found.term is principal.term
     assert not end.done()
     end.cancel()
+
+
+@in_world
+async def test_a_token_whose_life_its_issuer_lengthens_goes_on_until_its_new_end(world: World) -> None:
+    world.asked.known["opaque"] = eve = Principal("eve", frozenset(), NOW + 100, "https://other")
+    end = asyncio.ensure_future(told(await world.all.ask("opaque")))
+    await asyncio.sleep(0)
+    world.asked.known["opaque"] = replace(eve, expires_at=NOW + 200)
+    world.now = NOW + 60
+    await world.all.ask("opaque")
+    world.now = NOW + 119
+    world.all.start()
+    assert world.all.find("opaque") is not None
+    assert not end.done()
+    world.now = NOW + 200
+    assert await end == "expired"
 
 
 @in_world
@@ -329,3 +368,49 @@ async def test_who_comes_after_the_end_hears_of_it_at_once(world: World) -> None
     principal = await world.all.ask(STATIC)
     world.static.replace([])
     assert await told(principal) == "revoked"
+
+
+# Another configuration.
+
+
+def successor(world: World, *, introspects: bool = True) -> Authentication:
+    asked = world.asked if introspects else None
+    following = Authentication(world.static, [], asked, KEEPING, None, lambda: world.now, former=world.all)
+    world.all.retire()
+    following.start()
+    return following
+
+
+@in_world
+async def test_who_is_let_in_by_the_next_rules_too_goes_on_unnoticed(world: World) -> None:
+    principal = await world.all.ask("opaque")
+    ends: list[str] = []
+    principal.term.watch(ends.append)
+    following = successor(world)
+    assert following.find("opaque") is None
+    assert (await following.ask("opaque")).term is principal.term
+    assert ends == []
+    following.stop()
+
+
+@in_world
+async def test_who_is_not_let_in_by_the_next_rules_hears_so(world: World) -> None:
+    principal = await world.all.ask("opaque")
+    ending = asyncio.create_task(told(principal))
+    await asyncio.sleep(0)
+    following = successor(world, introspects=False)
+    assert await ending == "revoked"
+    following.stop()
+
+
+@in_world
+async def test_who_waited_for_the_former_rules_is_to_ask_again(world: World) -> None:
+    world.asked.gate = asyncio.Event()
+    waiting = asyncio.create_task(world.all.ask("opaque"))
+    await asyncio.sleep(0)
+    following = successor(world)
+    world.asked.gate.set()
+    with pytest.raises(CannotVerify):
+        await waiting
+    assert following.find("opaque") is None
+    following.stop()

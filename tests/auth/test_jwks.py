@@ -161,6 +161,19 @@ async def test_an_issuer_that_is_down_is_asked_once_in_a_cooldown(keys: Keys) ->
 
 
 @keys_test
+async def test_a_fetch_that_breaks_is_not_repeated_for_each_who_asks(keys: Keys) -> None:
+    async def broken() -> Fetched:
+        keys.count += 1
+        raise ZeroDivisionError
+
+    keys.set = KeySet("issuer", ("RS256",), broken, PATIENCE, lambda: keys.now)
+    with pytest.raises(ZeroDivisionError):
+        await keys.set.find("one")
+    assert [await keys.outcome("one") for _ in range(10)] == ["cannot"] * 10
+    assert keys.count == 1
+
+
+@keys_test
 async def test_while_an_issuer_is_known_to_be_down_nobody_waits_for_it_to_fail_again(keys: Keys) -> None:
     await keys.outcome("one")
     keys.is_down = True

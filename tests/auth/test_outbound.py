@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
@@ -53,6 +55,10 @@ def failed(url: str, allowed: tuple[str, ...] = ("127.0.0.1",), **more: Any) -> 
         "2001:0:53aa:64c::",
         "255.255.255.255",
         "192.0.2.1",
+        "::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "64:ff9b:1::7f00:1",
+        "fec0::1",
     ],
 )
 def test_a_private_address_is_private_in_every_disguise(address: str) -> None:
@@ -71,28 +77,63 @@ def test_no_private_host_is_asked_unless_it_is_allowed(issuer: Issuer, host: str
     assert issuer.asked == []
 
 
+@pytest.mark.parametrize("port", [0, 65_536, 99_999])
+def test_a_port_that_cannot_be_is_a_failure_like_others(port: int) -> None:
+    assert failed(f"http://127.0.0.1:{port}/jwks") == "not a URL of HTTP"
+
+
 def test_a_host_with_one_private_address_among_others_is_not_asked(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def rebinding(_self: object, _host: object, port: int, **_: Any) -> list[Any]:
+    def rebinding(_host: object, port: int, **_: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("8.8.8.8", "127.0.0.1")]
 
-    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", rebinding)
+    monkeypatch.setattr("socket.getaddrinfo", rebinding)
     assert "private address" in failed("https://rebinding.example/jwks", ())
 
 
 def test_a_host_is_resolved_once_and_asked_where_that_led(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[object] = []
 
-    async def resolving(_self: object, host: object, port: int, **_: Any) -> list[Any]:
+    def resolving(host: object, port: int, **_: Any) -> list[Any]:
         names.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", resolving)
+    monkeypatch.setattr("socket.getaddrinfo", resolving)
     port = issuer.url.rpartition(":")[2]
     assert fetched(f"http://idp.example:{port}/jwks").status == 200
     assert "idp.example" in names
     assert all(name in ("idp.example", "127.0.0.1", b"127.0.0.1") for name in names)
+
+
+NAMELESS = """
+import asyncio, socket, threading, time
+from app.auth.outbound import FetchFailed, Outbound
+
+def silent(host, *_args, **_more):
+    asked.append(host)
+    threading.Event().wait()
+
+async def tried(host):
+    try:
+        await outbound.fetch(f"https://{host}/")
+    except FetchFailed as wrong:
+        return str(wrong)
+
+async def main():
+    told = await asyncio.gather(*(tried(host) for host in 100 * ["slow.example"] + ["other.example"]))
+    print(*sorted(set(told)), *sorted(asked), await asyncio.to_thread(lambda: "served"))
+
+asked, outbound, socket.getaddrinfo = [], Outbound(seconds=0.2), silent
+asyncio.run(main())
+"""
+
+
+def test_a_name_that_is_looked_up_for_ever_holds_up_nothing_else_nor_the_end() -> None:
+    command = [sys.executable, "-c", NAMELESS]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    assert run.stdout == "no answer within 0.2 s other.example slow.example served\n"
+    assert run.stderr == ""
 
 
 def test_plain_http_is_for_allowed_hosts_only() -> None:

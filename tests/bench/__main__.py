@@ -2,9 +2,10 @@
 
     python -m tests.bench [--seconds N] [--rounds N] [--smoke]
 
-The stateless rows are calls of clients of 2026-07-28 to the same gateway and the same kind of child: one that several
-requests share, and one that a request has to itself, for its client may be asked back. Their share of CPU is of
-Viaduct's own for a call in a session.
+The other rows are calls to the same gateway and the same kind of child. Stateless ones are of clients of 2026-07-28: to
+a child that several requests share, and to one that a request has to itself, for its client may be asked back. One of
+five is a call in a session with five servers that are one. Their share of CPU is of Viaduct's own for a call in a
+session.
 
 Compare ratios of one run only. `--smoke` is short and judges nothing but that every answer is right.
 """
@@ -24,14 +25,17 @@ from typing import NamedTuple
 
 from tests.bench import load
 from tests.support.client import Client
-from tests.support.gateway import ROOT, TOKEN, config, entry, serving, stage
+from tests.support.gateway import ROOT, TOKEN, config, cpu_seconds, entry, serving, stage
 from tests.support.http import bounded
+from tests.support.shelves import shelf
 
 CONNECTIONS = (1, 16, 64)
 CHILDREN = 16
 """How many a gateway starts for clients that may be asked back."""
 MODERN = "2026-07-28"
 OURS = "viaduct"
+JOINED, SHARED, ALONE = RELATED = ("one of five", "stateless, shared child", "stateless, child alone")
+OTHERS = ("atlas", "beacon", "cellar", "dock")
 
 
 class Target(NamedTuple):
@@ -39,6 +43,10 @@ class Target(NamedTuple):
     port: int
     headers: dict[str, str]
     call: bytes = load.CALL
+    path: str = "/mcp"
+
+    async def run(self, connections, seconds):
+        return await load.run(self.port, self.headers, self.call, connections, seconds, self.path)
 
 
 @contextlib.contextmanager
@@ -65,16 +73,23 @@ def yardstick(kind):
 
 @contextlib.contextmanager
 def viaduct():
-    with tempfile.TemporaryDirectory() as folder, serving(config({"stage": entry()}), Path(folder)) as gateway:
-        client = Client(gateway)
-        bounded(client.open())
+    others = {name: shelf(name, *(f"{name}_{number}" for number in range(20))) for name in OTHERS}
+    servers = config({"stage": entry(), **others})
+    with tempfile.TemporaryDirectory() as folder, serving(servers, Path(folder)) as gateway:
+        alone, joined = Client(gateway), Client(gateway, "/mcp")
+        bounded(alone.open())
+        bounded(joined.open())
         plain = {"Authorization": f"Bearer {TOKEN}", "Accept": "*/*"}
-        session = plain | {"Mcp-Session-Id": client.session}
         stateless = plain | {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "echo"}
+
+        def target(headers, call, path=alone.path):
+            return Target(gateway.pid, gateway.port, headers, call, path)
+
         yield {
-            OURS: Target(gateway.pid, gateway.port, session),
-            "stateless, shared child": Target(gateway.pid, gateway.port, stateless, stateless_call({})),
-            "stateless, child alone": Target(gateway.pid, gateway.port, stateless, stateless_call({"elicitation": {}})),
+            OURS: target(plain | {"Mcp-Session-Id": alone.session}, load.CALL),
+            JOINED: target(plain | {"Mcp-Session-Id": joined.session}, load.JOINED_CALL, joined.path),
+            SHARED: target(stateless, stateless_call({})),
+            ALONE: target(stateless, stateless_call({"elicitation": {}})),
         }
 
 
@@ -84,11 +99,6 @@ def stateless_call(capabilities):
     meta = {f"io.modelcontextprotocol/{key}": value for key, value in carried.items()}
     params = {"name": "echo", "arguments": {"nonce": "n"}, "_meta": meta}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
-
-
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main():
@@ -105,7 +115,7 @@ def main():
             **stack.enter_context(viaduct()),
         }
         for target in targets.values():  # Their children are warm from now on.
-            asyncio.run(load.run(target.port, target.headers, target.call, CHILDREN, 0.1))
+            asyncio.run(target.run(CHILDREN, 0.1))
         wrong = measure(targets, seconds, rounds)
     print(f"bench: {'every answer was right' if not wrong else f'{wrong} answers were wrong'}")
     return 1 if wrong else 0
@@ -118,7 +128,7 @@ def measure(targets, seconds, rounds):
         for _ in range(rounds):
             for name, target in targets.items():
                 before = cpu_seconds(target.pid)
-                row = asyncio.run(load.run(target.port, target.headers, target.call, connections, seconds))
+                row = asyncio.run(target.run(connections, seconds))
                 row["cpu_us"] = (cpu_seconds(target.pid) - before) / row["calls"] * 1e6
                 rows[name].append(row)
                 wrong += row["wrong"]
@@ -131,7 +141,7 @@ def report(connections, rows):
     ours = statistics.median(row["cpu_us"] for row in rows[OURS])
     for name, of_target in rows.items():
         middle = {key: statistics.median(row[key] for row in of_target) for key in of_target[0]}
-        share = f" ({middle['cpu_us'] / ours:4.2f} of {OURS})" if name.startswith("stateless") and ours else ""
+        share = f" ({middle['cpu_us'] / ours:4.2f} of {OURS})" if name in RELATED and ours else ""
         print(
             f"{connections:3d} connections  {name:23s} {middle['rps']:8.0f} calls/s ({middle['rps'] / base:4.2f} of the"
             f" bridge)  p50 {middle['p50_us']:6.0f} us  p99 {middle['p99_us']:6.0f} us"

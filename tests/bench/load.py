@@ -2,39 +2,42 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import httptools
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"nonce":"n"}}}'
+JOINED_CALL = CALL.replace(b'"echo"', b'"stage__echo"')
 
 
 class Loop(asyncio.Protocol):
     """One connection that asks again as soon as it is answered, until the time is up."""
 
-    def __init__(self, head, call, end):
+    def __init__(self, head: bytes, call: bytes, end: float) -> None:
         self.request = head + b"Content-Length: %d\r\n\r\n" % len(call) + call
         self.end = end
-        self.delays = []
+        self.delays: list[float] = []
         self.wrong = 0
-        self.done = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def connection_made(self, transport):
+    def connection_made(self, transport: Any) -> None:
         self.transport = transport
         self.ask()
 
-    def ask(self):
+    def ask(self) -> None:
         self.parser = httptools.HttpResponseParser(self)
         self.body = b""
         self.began = time.perf_counter()
         self.transport.write(self.request)
 
-    def data_received(self, data):
+    def data_received(self, data: bytes) -> None:
         self.parser.feed_data(data)
 
-    def on_body(self, body):
+    def on_body(self, body: bytes) -> None:
         self.body += body
 
-    def on_message_complete(self):
+    def on_message_complete(self) -> None:
         self.delays.append(time.perf_counter() - self.began)
         if self.parser.get_status_code() != 200 or b'"result"' not in self.body:
             self.wrong += 1
@@ -43,15 +46,18 @@ class Loop(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def connection_lost(self, exc):
+    def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
             self.done.set_result(None)
 
 
-async def run(port, headers, call, connections, seconds):
+async def run(
+    port: int, headers: Mapping[str, str], call: bytes, connections: int, seconds: float, path: str = "/mcp"
+) -> dict[str, Any]:
     """Calls a second, median and 99th percentile in microseconds, and how many answers were wrong."""
     fields = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", **headers}
-    head = b"POST /mcp HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()).encode()
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    head = f"POST {path} HTTP/1.1\r\n{lines}".encode()
     began = time.perf_counter()
     loop = asyncio.get_running_loop()
     loops = [

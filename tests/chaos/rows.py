@@ -128,6 +128,8 @@ F36 a slow reader
     chaos/stateless a_reader_that_never_reads_costs_a_bounded_queue_and_its_call
 F38 resuming
     chaos/streams however_often_a_connection_breaks_every_event_comes_once_and_in_order
+    chaos/resuming a_stream_that_was_silent_through_a_thousand_others_is_resumed
+    chaos/resuming who_missed_more_than_a_connection_may_hold_back_hears_it_over_several
     live/streams resuming_says_exactly_what_came_after_and_then_goes_on
 F39 resuming too late
     chaos/streams where_an_answer_is_no_longer_kept_its_loss_is_told_and_the_stream_goes_on
@@ -238,6 +240,10 @@ F78 SIGKILL
     cli/guardian what_children_have_left_dies_with_a_killed_gateway_and_so_does_the_guardian
     cli/guardian a_guardian_that_was_killed_is_replaced_and_the_next_keeps_watch
     chaos/stopping what_a_gateway_that_was_killed_with_its_guardian_left_ends_with_its_input_or_at_the_next_start
+F79 a bad configuration while it runs
+    live/reload a_bad_configuration_is_refused_and_the_one_before_serves_on
+    cli/reloading a_refusal_is_logged_once_for_each_content
+    chaos/reload fifty_files_a_second_lose_no_call_and_the_last_one_is_what_runs
     chaos/survival a_call_that_was_in_flight_is_answered_on_its_stream_with_what_is_known
     chaos/survival_of_many every_call_that_was_in_flight_has_one_outcome
     chaos/survival_of_many what_was_heard_is_said_again_as_it_was_and_nothing_twice

@@ -24,6 +24,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
             "calm": entry(**BRISK),
             "ending": entry(**BRISK, onExit="end"),
             "exits": entry("--mode", "exit0", **BRISK),
+            "silent": entry("--mode", "never_levels", **BRISK),
             "asks": entry("--mode", "asks", "--n", "1000000", **BRISK),
         },
         sessions={"max": 6, "maxPerPrincipal": 4},
@@ -67,6 +68,28 @@ async def test_a_principal_gets_as_many_sessions_as_it_may_have_and_no_child_mor
     for client in clients:
         assert (await client.delete()).status == 204
     assert await (await connect()).tool("echo", nonce="room again") == "room again"
+
+
+@on_loop
+async def test_what_was_asked_and_taken_back_is_not_kept(gateway: Gateway, connect: Connect) -> None:
+    client = await connect("silent")
+    rss = gateway.rss()
+    for ident in range(12):
+        asked = await client.ask("logging/setLevel", {"level": "info", "padding": "x" * (3 << 20)}, ident)
+        await client.tell("notifications/cancelled", {"requestId": ident})
+        assert await asked.body()
+    assert gateway.rss() - rss < 24 << 20
+
+
+@on_loop
+async def test_what_nobody_hears_yet_is_kept_within_so_many_bytes(gateway: Gateway, connect: Connect) -> None:
+    client = await connect()
+    rss = gateway.rss()
+    message = {"jsonrpc": "2.0", "id": 1, "method": CALL, "params": called("news", n=40, size=2 << 20)}
+    assert await (await client.post(message, Accept="application/json")).body()
+    assert gateway.rss() - rss < 40 << 20
+    stream = await client.listen()
+    assert (await stream.next_message())["params"]["uri"] == "test://37"
 
 
 @on_loop

@@ -13,11 +13,11 @@ WANTED = [
     *("F33 F34 F35 F36 F38 F39 F40 F41 F42 F44 F45 F46 F47 F49 F50 F51 F53 F54 F56 F57 F58").split(),
     *("F59 F60 F61 F63 F64 F65 F66").split(),
     *("F67 F68 F69 F70 F71 F72 F74").split(),
-    *("F75 F76 F78 F80 F82 F83 F85 F88 F94 F95 F96").split(),
+    *("F75 F76 F78 F79 F80 F82 F83 F85 F88 F94 F95 F96").split(),
     *("R01 R02 R03 R04 R06 R08 R09 R11 R12 R13 R14 R16 R17 R18 R20 R21 R22 R23 R24 R26 R27 R28 R29 R30 R31").split(),
     *("R32 R34 R35 R37 R38 R39 R41 R42 R43 R44 R45 R46 R48 R49 R50 R51 R52 R53 R54 R55 R57 R58 R59 R60").split(),
     *("N01 N02 N03 N04 N05 N06 N07 N08").split(),
-    *(f"T{number:02}" for number in range(1, 32)),
+    *(f"T{number:02}" for number in range(1, 34)),
     *("R61 R62 R63 R64 R65 R66 R67 R71 R74 R77 R79").split(),
 ]
 ROWS = rows()

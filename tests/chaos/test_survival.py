@@ -268,6 +268,20 @@ async def test_many_who_come_back_at_once_with_one_id_find_one_session(tmp_path:
 
 
 @on_loop
+async def test_a_session_that_is_woken_by_what_cannot_be_read_lives_as_long_as_any_other(tmp_path: Path) -> None:
+    with kept(tmp_path) as gateway:
+        client = await Client(gateway).open()
+        kill(gateway)
+    with kept(tmp_path, sessions={"confirmTimeout": 0.3}) as again:
+        client.port = again.port
+        assert (await client.post(b"{")).status == 400
+        new = await Client(again).post(greeting())
+        assert await new.body()
+        assert eventually(lambda: "reason=unconfirmed" in again.log, 5)
+        assert await client.tool("echo", nonce="alive") == "alive"
+
+
+@on_loop
 async def test_what_was_ended_or_not_used_for_too_long_is_not_taken_up(tmp_path: Path) -> None:
     with kept(tmp_path) as gateway:
         ended_one, unused, used = [await Client(gateway).open() for _ in range(3)]

@@ -64,6 +64,8 @@ def test_help_and_tokens_do_not_wait_for_heavy_imports(arguments: list[str]) -> 
         (["token", "--expires", "soon"], "--expires: it must be a time with an offset"),
         (["token", "--expires", "0d"], "--expires"),
         (["token", "--expires", "2020-01-01T00:00:00Z"], "--expires: it must be in the future"),
+        (["token", "--scope", "read write"], "--scope: it must be one word of visible ASCII"),
+        (["token", "--scope", ""], "--scope: it must be one word of visible ASCII"),
         (["token", "--name", ""], "--name: it must be 1 to 64 characters of printable ASCII"),
         (["token", "--name", "anonymous"], "--name: it must be 1 to 64 characters of printable ASCII, and not"),
         (["run", "uvx", "x", "--port", "1"], "--port could be meant for viaduct or for the server; put -- before"),

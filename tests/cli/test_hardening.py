@@ -1,5 +1,6 @@
 """What the process does for its own protection."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from app.cli import hardening
 from app.cli.hardening import refuse_root, withdraw
 from app.config.errors import ConfigError
 from app.config.listening import Listen
-from tests.cli.viaduct import WEATHER, serving, viaduct
+from tests.cli.viaduct import WEATHER, environment, serving, viaduct
+from tests.support.gateway import eventually
 
 
 def test_secrets_are_taken_out_of_the_environment_and_kept_in_a_copy() -> None:
@@ -108,29 +110,43 @@ def test_a_server_of_the_same_user_can_read_nothing_of_the_gateway(closes: bool)
         assert {"environ", "fd"} <= set(seen.split())
 
 
+PLAIN = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+"""Without capabilities, root is as any other user; who has them is closed to who has not."""
+
+
 @AS_ROOT
 def test_a_serving_gateway_is_closed_to_who_is_of_its_user(tmp_path: Path) -> None:
     command = ("run", "--port", "0", "--", *WEATHER)
-    with serving(tmp_path, *command, env={"VIADUCT_TOKEN": "t" * 20}) as running:
-        pid = running.process.pid
-        probe = [sys.executable, "-c", DUMPABLE, str(pid)]
-        assert subprocess.run(probe, capture_output=True, text=True, check=True, timeout=20).stdout.strip() == "closed"
+    with serving(tmp_path, *command, env={"VIADUCT_TOKEN": "t" * 20}, launcher=PLAIN) as running:
+        assert _seen(running.process.pid) == "closed"
         assert running.stop() == 0
 
 
+@AS_ROOT
+def test_who_is_not_hardened_is_open_to_who_is_of_its_user() -> None:
+    """Else the tests beside this one would show nothing."""
+    with subprocess.Popen([*PLAIN, sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        assert eventually(lambda: _seen(other.pid) == "open")
+
+
+@AS_ROOT
+def test_a_server_that_is_only_checked_can_read_nothing_of_who_checks_it(tmp_path: Path) -> None:
+    told, config = tmp_path / "told", tmp_path / "servers.json"
+    begin = f"import os, sys; sys.argv.append(str(os.getppid())); sys.stdout = open({str(told)!r}, 'w')"
+    server = {"command": sys.executable, "args": ["-c", begin + DUMPABLE]}
+    config.write_text(json.dumps({"mcpServers": {"probe": server}}))
+    command = [*PLAIN, sys.executable, "-m", "app", "check", str(config)]
+    subprocess.run(command, capture_output=True, env=environment({"VIADUCT_TOKEN": "t" * 20}), check=False, timeout=20)
+    assert told.read_text().strip() == "closed"
+
+
+def _seen(pid: int) -> str:
+    probe = [*PLAIN, sys.executable, "-c", DUMPABLE, str(pid)]
+    return subprocess.run(probe, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+
 DUMPABLE = """
-import ctypes, os, sys
-libc = ctypes.CDLL(None)
-# Without capabilities, root is as any other user.
-class Head(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
-class Sets(ctypes.Structure):
-    _fields_ = [("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32)]
-head, sets = Head(0x20080522, 0), (Sets * 2)()
-assert libc.capget(ctypes.byref(head), sets) == 0
-for each in sets:
-    each.effective = each.permitted = 0
-assert libc.capset(ctypes.byref(head), sets) == 0
+import sys
 try:
     open(f"/proc/{sys.argv[1]}/environ", "rb").read()
     print("open")

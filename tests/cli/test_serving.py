@@ -134,7 +134,7 @@ def test_a_variable_reaches_the_server_only_where_it_was_asked_for(tmp_path: Pat
         assert "SEEN 1 2=2 None" in gateway.log.read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_with_0_and_leaves_no_child(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path, "demo", "--port", "0", "--token", TOKEN) as gateway:
         assert greet(url_of(gateway))[0] == 200

@@ -124,7 +124,7 @@ def test_why_a_start_failed_is_logged_before_the_exit() -> None:
     assert "Application startup failed" in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("when", ["app.cli.commands", "app.cli.launch", "uvicorn", "app.gateway.gateway"])
 def test_stopped_before_it_has_started_it_exits_with_0(when: str, number: signal.Signals) -> None:
     done = planted(signalled(when, number), "demo", "--port", "0")

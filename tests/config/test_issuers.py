@@ -50,6 +50,7 @@ def test_one_audience_may_stand_for_a_list_of_one(loading: Loading) -> None:
         (issuers(JWT, JWT), "viaduct.auth.jwt.1.issuer 'https://idp.example.com' is there twice; keep one"),
         (issuers({"issuer": "idp.example.com"}), "viaduct.auth.jwt.0.issuer must be a URL as in https://idp.example.com, without a fragment"),
         (issuers({**JWT, "jwksUri": "file:///etc/passwd"}), "viaduct.auth.jwt.0.jwksUri must be a URL as in https://idp.example.com, without a fragment"),
+        (issuers({**JWT, "jwksUri": "https://idp.example.com:99999/keys"}), "viaduct.auth.jwt.0.jwksUri must be a URL as in https://idp.example.com, without a fragment"),
         (issuers({**JWT, "algorithms": []}), "viaduct.auth.jwt.0.algorithms must not be empty"),
         (issuers({**JWT, "algorithms": ["HS256"]}), "viaduct.auth.jwt.0.algorithms.0 must be 'RS256', 'RS384', 'RS512', 'ES256', 'ES384' or 'ES512'"),
         (issuers({**JWT, "algorithms": ["none"]}), "viaduct.auth.jwt.0.algorithms.0 must be 'RS256', 'RS384', 'RS512', 'ES256', 'ES384' or 'ES512'"),

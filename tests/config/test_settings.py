@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.auth.tokens import hash_of
 from app.config import ConfigError, Overrides, load, named_by, single
 from app.config.listening import Listen
 from app.config.notes import Note
@@ -58,8 +59,9 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         "naming": "prefix", "mode": "list", "groups": {},
         "catalog": {
             "read": "start", "listTimeout": 2, "pageSize": 500, "retry": 5, "maxRetry": 300, "fresh": 10, "pages": 100,
-            "readTimeout": 30, "found": 5,
+            "readTimeout": 30, "found": 8,
         },
+        "watchInterval": 0.5,
     }  # fmt: skip
 
 
@@ -81,6 +83,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         ({"policy": []}, "viaduct.policy must not be empty"),
         ({"policy": {}}, "viaduct.policy must be a list"),
         ({"policy": [{"alow": ["*"]}]}, "viaduct.policy.0.alow is not a setting; did you mean viaduct.policy.0.allow?"),
+        ({"policy": [{"deny": ["fs/resources"]}]}, "viaduct.policy.0.deny.0 must be like fs/resources/*, or fs/tools/resources for a tool of that name"),
         ({"policy": [{"allow": ["git/"]}]}, "viaduct.policy.0.allow.0 must be like time, git/git_status, git/prompts/*, fs/resources/* or *"),
         ({"policy": [{"scopes": ["a b"]}]}, "viaduct.policy.0.scopes.0 must be one word of visible ASCII without quotes and backslashes"),
         ({"policy": [{"perMinute": 0}]}, "viaduct.policy.0.perMinute must be at least 1"),
@@ -98,9 +101,11 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         ({"listen": "localhost:70000"}, "viaduct.listen must be a port from 0 to 65535"),
         ({"publicUrl": "mcp.example.com"}, "viaduct.publicUrl must be like https://mcp.example.com, a path prefix allowed"),
         ({"publicUrl": "https://u:p@h"}, "viaduct.publicUrl must be like https://mcp.example.com, a path prefix allowed"),
+        *(({"publicUrl": f"https://h/{path}"}, "viaduct.publicUrl must have no query, no fragment and a plain path, like https://example.com/mcp-gateway") for path in ("ü", 'a"b', "a\\b", "%zz", "a..b")),
         ({"publicUrl": "https://h/?x"}, "viaduct.publicUrl must have no query, no fragment and a plain path, like https://example.com/mcp-gateway"),
         ({"allowedHosts": ["https://h"]}, "viaduct.allowedHosts.0 must be a host or host:port as in mcp.example.com, without scheme and path"),
         ({"allowedOrigins": ["h"]}, "viaduct.allowedOrigins.0 must be an origin as in https://app.example.com, without path"),
+        (tokens({"name": "a", "hash": hash_of("")}), "viaduct.auth.tokens.0.hash must be that of a token, and is that of an empty text; `viaduct token` prints one"),
         (tokens({"name": "a", "hash": "hunter2"}), "viaduct.auth.tokens.0.hash must be sha256: and 64 hexadecimal digits; `viaduct token` prints one"),
         (tokens({"hash": HASH}), "viaduct.auth.tokens.0.name is missing; add it"),
         (tokens({"name": "", "hash": HASH}), "viaduct.auth.tokens.0.name must be 1 to 64 printable ASCII characters"),

@@ -34,10 +34,16 @@ class Pair:
     server: str
     also: tuple[str, ...] = ()
     """Scenarios that the revision does not score, and that must pass here all the same."""
+    is_joined: bool = False
+    """Whether the server is one of five that are served as one."""
 
     @property
     def name(self) -> str:
-        return f"{self.revision} client, {self.server} server"
+        return f"{self.revision} client, {self.server} server{', joined' if self.is_joined else ''}"
+
+    @property
+    def place(self) -> str:
+        return "joined" if self.is_joined else "alone"
 
 
 PAIRS = (
@@ -47,6 +53,12 @@ PAIRS = (
     Pair(HANDSHAKE, "legacy"),
     Pair(HANDSHAKE, "modern"),
     Pair(HANDSHAKE, "dual-era"),
+    Pair(STATELESS, "legacy", ON_HEADERS, is_joined=True),
+    Pair(STATELESS, "modern", ON_HEADERS, is_joined=True),
+    Pair(STATELESS, "dual-era", ON_HEADERS, is_joined=True),
+    Pair(HANDSHAKE, "legacy", is_joined=True),
+    Pair(HANDSHAKE, "modern", is_joined=True),
+    Pair(HANDSHAKE, "dual-era", is_joined=True),
 )
 
 
@@ -76,7 +88,8 @@ class Outcome:
     def row(self) -> tuple[str, ...]:
         failed = [name for name, has_passed in {**self.required, **self.also}.items() if not has_passed]
         listed = [f"{name} (expected)" if name in self.expected else name for name in failed]
-        return (self.pair.revision, self.pair.server, _share(self.required), _share(self.also), ", ".join(listed))
+        shares = _share(self.required), _share(self.also)
+        return (self.pair.revision, self.pair.server, self.pair.place, *shares, ", ".join(listed))
 
 
 def outcome(
@@ -95,7 +108,8 @@ def expected_failures() -> dict[str, dict[str, str]]:
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
-    rows = [("client", "server", "required", "unscored", "not passed"), *(outcome.row() for outcome in outcomes)]
+    header = ("client", "server", "place", "required", "unscored", "not passed")
+    rows = [header, *(outcome.row() for outcome in outcomes)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -24,12 +25,18 @@ def commands(mcp1: Path) -> dict[str, list[str]]:
 
 
 def warm(url: str) -> None:
-    """Calls a tool as a client that declares no more than elicitation, which one check of the suite does.
+    """Calls a tool as a client that declares no more than elicitation, and as one that declares nothing.
 
     A server of the handshake revisions is started for each set of capabilities, and on the SDK that alone takes longer
-    than the 600 ms after which that check no longer listens.
+    than the 600 ms after which one check no longer listens to the first of them, and than what the answer to the second
+    may take to have a status of its own. Where servers are one, only a call starts any.
     """
-    meta = {_META + "protocolVersion": STATELESS, _META + "clientCapabilities": {"elicitation": {}}}
+    _call(url, {"elicitation": {}})
+    _call(url, {})
+
+
+def _call(url: str, capabilities: Mapping[str, object]) -> None:
+    meta = {_META + "protocolVersion": STATELESS, _META + "clientCapabilities": capabilities}
     params = {"name": "test_simple_text", "arguments": {}, "_meta": meta}
     headers = {
         "Content-Type": "application/json",

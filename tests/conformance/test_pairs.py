@@ -19,7 +19,7 @@ def test_a_pair_is_good_when_all_that_counts_passed_and_nothing_else_matters() -
         {"caching": PASSED, "tools-list": PASSED, "http-header-validation": PASSED, "tasks-lifecycle": FAILED}
     )
     assert found.is_good
-    assert found.row() == ("2026-07-28", "legacy", "2/2", "1/1", "")
+    assert found.row() == ("2026-07-28", "legacy", "alone", "2/2", "1/1", "")
 
 
 def test_an_unscored_scenario_that_is_wanted_counts() -> None:
@@ -42,7 +42,7 @@ def test_a_failure_that_was_expected_is_shown_and_forgiven() -> None:
         {"caching": FAILED, "tools-list": PASSED, "http-header-validation": PASSED}, expected={"caching": "because"}
     )
     assert found.is_good
-    assert found.row() == ("2026-07-28", "legacy", "1/2", "1/1", "caching (expected)")
+    assert found.row() == ("2026-07-28", "legacy", "alone", "1/2", "1/1", "caching (expected)")
 
 
 def test_an_excuse_that_nobody_needs_any_more_is_a_fault() -> None:
@@ -72,6 +72,6 @@ def test_every_excuse_is_for_a_pair_that_is_run_and_gives_its_reason() -> None:
 def test_the_table_is_aligned_and_names_what_did_not_pass() -> None:
     found = outcome({"caching": FAILED, "tools-list": PASSED, "http-header-validation": PASSED})
     assert pairs.table([found]) == [
-        "client      server  required  unscored  not passed",
-        "2026-07-28  legacy  1/2       1/1       caching",
+        "client      server  place  required  unscored  not passed",
+        "2026-07-28  legacy  alone  1/2       1/1       caching",
     ]

@@ -214,3 +214,23 @@ def test_whoever_waits_for_room_gets_it_when_such_a_child_is_gone() -> None:
     assert one.release(11, 1) == []
     assert one.spent() == [1]
     assert one.lost(1) == ([], [Start(12, 2)])
+
+
+# Other numbers.
+
+
+def test_there_may_be_more_children_from_now_on(leases: Leases) -> None:
+    leases.request(11, ALONE)
+    leases.request(12, ALONE)
+    leases.resize(3, 60)
+    assert leases.request(13, ALONE) == Start(13, 3)
+
+
+def test_there_may_be_fewer_and_who_has_one_keeps_it(leases: Leases) -> None:
+    leases.request(11, ALONE)
+    leases.request(12, ALONE)
+    leases.resize(1, 5)
+    assert leases.request(13, ALONE) == Wait()
+    assert leases.release(11, 100.0) == [Use(13, 1)]
+    leases.release(12, 100.0)
+    assert leases.due == 105.0

@@ -92,6 +92,15 @@ def test_a_subscription_goes_to_the_child_under_our_id_and_what_it_says_back_und
     assert core.deliver(tagged(TOOLS, 100), 2.0) == heard(tagged(TOOLS, ident))
 
 
+def test_what_is_said_before_the_acknowledgement_is_kept_within_a_bound_and_the_newest_always() -> None:
+    core = passed()
+    large = [tagged(TOOLS, 100, n=number, padding="x" * (3 << 20)) for number in range(4)]
+    for told in large:
+        assert core.deliver(told, 0.5) == []
+    said = core.deliver(acknowledged(ALL, 100), 1.0)
+    assert said == heard(acknowledged(ALL), *(tagged(TOOLS, n=number, padding="x" * (3 << 20)) for number in (2, 3)))
+
+
 def test_an_acknowledged_subscription_has_no_deadline() -> None:
     core = opened()
     assert core.due == FOREVER

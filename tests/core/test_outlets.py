@@ -116,6 +116,28 @@ def test_of_too_much_that_waits_the_newest_is_kept() -> None:
     assert outlets.listen(1) == [numbered(number) for number in range(5, 15)]
 
 
+def test_what_waits_has_a_bound_in_bytes_and_any_one_alone_is_kept() -> None:
+    outlets = Outlets(bytes_max=100)
+    large = Notification("notifications/x", Raw(b'{"n":"%b"}' % (b"x" * 100)))
+    for told in (numbered(1), numbered(2), large):
+        outlets.wait(told)
+    assert outlets.listen(1) == [large]
+    for number in range(9):
+        outlets.wait(numbered(number))
+    assert outlets.listen(1) == [numbered(number) for number in range(5, 9)]
+
+
+def test_no_more_questions_are_held_than_there_is_room_for_but_any_one_alone() -> None:
+    outlets = Outlets(bytes_max=100)
+    large = Request(1, "roots/list", Raw(b'{"n":"%b"}' % (b"x" * 100)))
+    outlets.wait(numbered(1))
+    assert outlets.can_hold(large)
+    outlets.hold(large)
+    assert not outlets.can_hold(Request(2, "roots/list"))
+    outlets.release(1)
+    assert outlets.can_hold(Request(2, "roots/list"))
+
+
 def test_no_question_gives_way_to_news() -> None:
     outlets = Outlets(waiting_max=2)
     question = Request(1, "roots/list")

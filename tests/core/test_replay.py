@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.replay import REMEMBERED_STREAMS, Event, EventLog, Replay
+from app.core.replay import REMEMBERED_ANSWERS, REMEMBERED_STREAMS, Event, EventLog, Evicted, Fact, Forgotten, Replay
 from app.protocol.jsonrpc import RequestId
 
 
@@ -99,6 +99,44 @@ def test_a_stream_of_which_something_is_kept_is_never_forgotten() -> None:
         log.append(stream, b"a")
     log.mark(-1)
     assert all(log.after(stream, 0).events for stream in range(REMEMBERED_STREAMS + 3))
+
+
+def test_a_stream_that_goes_on_is_not_forgotten_however_long_it_is_silent() -> None:
+    log = EventLog(bytes_max=1000, count_max=1)
+    log.open(0)
+    log.mark(0)
+    for stream in range(1, REMEMBERED_STREAMS + 3):
+        log.append(stream, b"a")
+    assert log.holds(0, 1)
+    log.close(0)
+    log.append(-1, b"a")
+    assert not log.holds(0, 1)
+
+
+def test_of_answers_that_are_no_longer_kept_no_more_are_remembered_than_so_many() -> None:
+    log, noted = EventLog(bytes_max=1000, count_max=1), list[Fact]()
+    for number in range(REMEMBERED_ANSWERS - 1):
+        log.append(1, b"a", answers=number)
+    log.append(2, b"a", answers="its only one")
+    log.note = noted.append
+    log.append(3, b"a")
+    log.append(3, b"a")
+    assert len(log.after(1, 0).lost) == REMEMBERED_ANSWERS - 1
+    log.append(4, b"a", answers="one more")
+    log.append(4, b"a")
+    assert [fact for fact in noted if isinstance(fact, Forgotten)] == [Forgotten(1)]
+    assert (log.holds(1, 1), log.after(2, 1).lost, log.after(4, 1).lost) == (False, ["its only one"], ["one more"])
+
+
+def test_of_one_stream_that_goes_on_the_oldest_answers_are_forgotten_and_nobody_resumes_it_before_them() -> None:
+    log, noted = EventLog(bytes_max=1000, count_max=1), list[Fact]()
+    log.open(1)
+    log.note = noted.append
+    for number in range(REMEMBERED_ANSWERS + 4):
+        log.append(1, b"a", answers=number)
+    assert [fact for fact in noted if isinstance(fact, Evicted)] == [Evicted(1), Evicted(2), Evicted(3)]
+    assert not log.holds(1, 3)
+    assert log.after(1, 4).lost == [*range(4, REMEMBERED_ANSWERS + 3)]
 
 
 @dataclass

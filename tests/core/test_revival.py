@@ -10,6 +10,7 @@ from app.core.probing import ToSession
 from app.core.revival import NotTaken, Phase, Revival, Unlike
 from app.protocol.faults import Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, failure, payload
+from app.protocol.methods import cancellation
 from tests.core.sessions import GREETING, raw
 
 OFFERS = payload(
@@ -100,6 +101,20 @@ def test_level_and_subscriptions_are_told_as_they_were_last_agreed(revival: Revi
     assert revival.receive(Result(101, raw("{}"))) == []
     assert revival.receive(Failure(102, raw('{"code":-32002}'))) == [NotTaken("resources/subscribe", -32002)]
     assert revival.is_passing
+
+
+@pytest.mark.parametrize("method", ["logging/setLevel", "resources/subscribe"])
+def test_of_what_nobody_waits_for_any_more_nothing_is_kept(revival: Revival, method: str) -> None:
+    for ident, is_cancelled in ((2, True), (3, False)):
+        revival.submit(asked(ident, method, level="debug", uri="x:1"))
+        if is_cancelled:
+            cancelled = cancellation(ident, "no more")
+            assert revival.submit(cancelled) == [ToChild(cancelled)]
+        else:
+            assert not revival.withdraw(ident)
+        assert revival.is_passing
+        revival.receive(Result(ident, raw("{}")))
+    assert revived(revival) == [ToChild(INITIALIZED), TOOLS_CHANGED]
 
 
 def test_what_is_said_meanwhile_waits_in_its_order(revival: Revival) -> None:

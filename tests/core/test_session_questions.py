@@ -54,6 +54,20 @@ def test_a_question_beyond_the_bound_is_answered_with_an_error_at_once_and_the_o
     assert session.deliver(Request(8, "roots/list"), 0.3) == [ToClient(2, Request(3, "roots/list"))]
 
 
+def test_a_question_that_cannot_be_asked_yet_is_held_only_where_there_is_room_for_it() -> None:
+    session = Session(LIMITS, count(100), Bounds(waiting_bytes=100))
+    ask(session, Request(0, "initialize", GREETING), 1)
+    session.deliver(Result(100, GREETED), 0.0)
+    large = raw('{"padding":"%s"}' % ("x" * 100))
+    assert session.deliver(Request(5, "roots/list", large), 0.1) == []
+    match session.deliver(Request(6, "roots/list", large), 0.1):
+        case [ToUpstream(Failure(6, error))]:
+            assert methods.error_code(error) == -31005
+        case other:
+            pytest.fail(repr(other))
+    assert session.hear(3, 0.2) == [ToClient(3, Request(1, "roots/list", large))]
+
+
 def test_a_client_is_never_asked_what_it_did_not_declare(session: Session) -> None:
     ask(session, call(1), 2)
     match session.deliver(Request(5, "sampling/createMessage", raw("{}")), 0.1):

@@ -144,6 +144,19 @@ def test_no_more_questions_for_roots_are_kept_than_may_be_open() -> None:
     assert refused(sharing.receive(question(2, "roots/list"))) == (2, -31001)
 
 
+def test_no_more_is_kept_of_open_questions_than_there_is_room_for() -> None:
+    sharing = Sharing(count(100), "1.2", CAPABILITIES, bounds=Bounds(waiting_bytes=100))
+    sharing.greet()
+    sharing.receive(Result(100, EMPTY))
+    first, second = (Request(ident, "roots/list", payload({"padding": "x" * 100})) for ident in (1, 2))
+    assert sharing.receive(first) == []
+    assert refused(sharing.receive(second)) == (2, -31001)
+    assert sharing.hold(ANNA) == [ToParty(ANNA, first)]
+    assert refused(sharing.receive(second)) == (2, -31005)
+    sharing.submit(ANNA, Result(1, EMPTY))
+    assert sharing.receive(second) == [ToParty(ANNA, second)]
+
+
 def test_a_question_that_the_child_takes_back_is_over(held: Sharing) -> None:
     held.receive(question())
     gone = Notification("notifications/cancelled", payload({"requestId": "q"}))

@@ -68,7 +68,7 @@ def tokens() -> Tokens:
 
 
 @pytest.fixture
-def again(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> Again:
+def remembered(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> tuple[Again, Viaduct]:
     """What the application gave the server for the later requests, after a first one was served."""
 
     def repeat(text: bytes, principal: Principal, way: Way) -> None:
@@ -94,7 +94,12 @@ def again(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> Again:
 
     asyncio.run(app(scope | {"extensions": {REMEMBER: kept.append}}, unused, unused))
     (again,) = kept
-    return again
+    return again, app
+
+
+@pytest.fixture
+def again(remembered: tuple[Again, Viaduct]) -> Again:
+    return remembered[0]
 
 
 def told(again: Again, text: bytes) -> tuple[int, dict[bytes, bytes], bytes]:
@@ -162,3 +167,12 @@ def test_a_later_request_whose_token_nobody_can_judge_is_told_to_come_again(agai
     assert (start["status"], headers[b"retry-after"]) == (503, b"3")
     assert headers[b"access-control-allow-origin"] == b"http://localhost"
     assert b"auth_unavailable" in body["body"]
+
+
+def test_a_request_that_another_application_judged_is_judged_anew(
+    remembered: tuple[Again, Viaduct], tokens: Tokens
+) -> None:
+    again, app = remembered
+    app.adopt(EdgeSettings(StreamSettings(), body_max=4), Guards(), tokens)
+    assert [event["status"] for event in served(again, b"now") if "status" in event] == [200]
+    assert served(again, b"longer")[0]["status"] == 413

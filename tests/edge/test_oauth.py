@@ -209,6 +209,12 @@ def test_who_sends_a_bad_one_is_told_so_and_nothing_more(world: World, token: by
     )
 
 
+def test_an_empty_token_admits_nobody_whatever_is_known() -> None:
+    world = World("git", oauth=None)
+    world.tokens.known[""] = Principal("somebody", frozenset())
+    assert world.post("/mcp", b"")[0] == 401
+
+
 def test_where_nobody_could_get_one_the_challenge_is_plain() -> None:
     world = World("git", oauth=None)
     assert [world.post("/mcp", token)[1][b"www-authenticate"] for token in (None, b"bad")] == [b"Bearer"] * 2

@@ -71,6 +71,16 @@ def test_a_session_of_before_is_taken_up_however_fast_others_are_opened() -> Non
 
 
 @in_loop
+def test_other_numbers_hold_from_now_on_and_equal_ones_go_on_counting() -> None:
+    doors = Doors(SessionSettings(rate_per_principal=Rate(1.0, 1)))
+    assert [doors.refused(), doors.refused()] == ["", "sessions.ratePerPrincipal"]
+    doors.gate.resize(SessionSettings(rate_per_principal=Rate(1.0, 1), per_principal_max=3))
+    assert (doors.refused(), doors.refused(owned=3)) == ("sessions.ratePerPrincipal", "sessions.maxPerPrincipal")
+    doors.gate.resize(SessionSettings(rate_per_principal=Rate(1.0, 2)))
+    assert doors.refused() == ""
+
+
+@in_loop
 def test_all_together_are_too_fast() -> None:
     doors = Doors(SessionSettings(rate=Rate(1.0, 2)))
     assert [doors.refused(owner) for owner in ("one", "other", "third")] == ["", "", "sessions.rate"]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
 
-from app.core.replay import Event, EventLog, Lost, Mark
+from app.core.replay import REMEMBERED_STREAMS, Event, EventLog, Forgotten, Lost, Mark
 from app.core.revival import Told
 from app.gateway.journal import Journal
 from app.gateway.stream import Outlet
@@ -199,11 +199,39 @@ async def test_a_disk_that_hangs_is_waited_for_once_and_what_it_missed_is_commit
 
 
 @on_loop
+async def test_of_a_stream_that_was_forgotten_before_it_was_committed_nothing_is_kept() -> None:
+    scene = Scene()
+    scene.log.append(1, b"committed", "one")
+    scene.journal.then(lambda: None)
+    for stream in range(2, REMEMBERED_STREAMS + 4):
+        scene.log.append(stream, b"", stream)
+    scene.store.commit()
+    streams = [fact.stream for fact in scene.store.written[1] if isinstance(fact, Way | Event | Mark | Lost)]
+    assert {1, 2}.isdisjoint(streams)
+    assert [fact for fact in scene.store.written[1] if isinstance(fact, Forgotten)] == [Forgotten(1)]
+    assert len(scene.journal._ways) == REMEMBERED_STREAMS + 1
+
+
+@on_loop
+async def test_who_has_ended_and_waits_for_a_disk_that_hangs_keeps_nothing_of_what_was_said() -> None:
+    scene = Scene()
+    scene.say(b"on its way")
+    scene.say(b"said meanwhile")
+    scene.journal.end()
+    scene.outlet.end()
+    scene.store.commit()
+    assert scene.store.written[1:] == [[Ended()]]
+    assert not scene.journal._log.history()
+    scene.store.commit()
+    assert scene.heard.said == [("1", b"on its way"), ("2", b"said meanwhile"), "end"]
+
+
+@on_loop
 async def test_a_session_that_ends_is_not_kept_and_one_that_is_left_is() -> None:
     over, left = Scene(), Scene()
     over.journal.end()
     left.journal.leave()
     left.journal.end()
     await asyncio.sleep(0)
-    assert over.store.written == [[OPENED, TOLD, Ended()]]
+    assert over.store.written == [[Ended()]]
     assert [[type(fact) for fact in facts] for facts in left.store.written] == [[Used], [Opened, Told]]

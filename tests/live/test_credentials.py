@@ -156,6 +156,15 @@ async def test_the_bearer_token_reaches_no_child(gateway: Gateway, value: str, r
 
 
 @on_loop
+async def test_a_browser_is_told_that_it_may_send_what_the_server_is_given(gateway: Gateway) -> None:
+    for server, names in (("stage", "x-key"), ("old", "x-key, x-mode")):
+        fields = {"Origin": "http://localhost:6274", "Access-Control-Request-Method": "POST"}
+        reply = await request(gateway.port, "OPTIONS", f"/servers/{server}/mcp", fields)
+        assert reply.status == 204
+        assert reply.headers["access-control-allow-headers"].endswith(f"last-event-id, {names}")
+
+
+@on_loop
 async def test_a_header_that_is_there_twice_is_refused(gateway: Gateway) -> None:
     fields = [("Content-Type", "application/json"), ("X-Key", "a"), ("x-key", "b")]
     reply = await request(gateway.port, "POST", "/servers/old/mcp", fields, json.dumps(greeting()).encode())

@@ -5,13 +5,14 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from app.telemetry.tally import METHODS, OTHER, OUTCOMES, SERVER_STATES
 from tests.support.client import Client, called
-from tests.support.gateway import OTHER_TOKEN, ROOT, TOKEN, Gateway, config, entry, serving
+from tests.support.gateway import OTHER_TOKEN, ROOT, TOKEN, Gateway, config, entry, eventually, serving
 from tests.support.http import connection, on_loop, raw, request, soon
 from tests.support.metrics import number, numbers, shown, text_of
 from tests.support.sse_client import SseClient
@@ -209,6 +210,25 @@ async def test_what_a_server_does_not_read_is_seen_in_bytes(gateway: Gateway) ->
     await client.delete()
     assert await comes_true(gateway, 3, "viaduct_calls_total", server="deaf", method="ping", outcome="shutting_down")
     assert await comes_true(gateway, 0, "viaduct_child_queue_bytes", server="deaf")
+
+
+def test_what_waits_for_another_child_is_seen_in_bytes(tmp_path: Path) -> None:
+    @on_loop
+    async def waits(gateway: Gateway) -> None:
+        client = await Client(gateway).open()
+        os.kill(int(await client.tool("pid")), signal.SIGKILL)
+        assert eventually(lambda: "session waits for another child" in gateway.log)
+        asked = [asyncio.ensure_future(client.ask("ping", {"pad": "x" * 200_000})) for _ in range(3)]
+        assert await soon(partial(is_about, gateway, 600_000))
+        for reply in await asyncio.gather(*asked):
+            assert await reply.body()
+        assert await comes_true(gateway, 0, "viaduct_child_queue_bytes", server="stage")
+
+    async def is_about(gateway: Gateway, size: int) -> bool:
+        return size < await number(gateway, "viaduct_child_queue_bytes", server="stage") < size * 1.01
+
+    with serving(config({"stage": entry()}, restarts={"backoff": 2}), tmp_path) as gateway:
+        waits(gateway)
 
 
 def test_messages_for_which_there_is_no_room_are_counted(tmp_path: Path) -> None:

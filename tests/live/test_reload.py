@@ -394,3 +394,30 @@ def test_a_file_of_variables_is_looked_at_too(tmp_path: Path) -> None:
             assert (await environment(client))["REVISION"] == "2"
 
         on_loop(run)()
+
+
+def test_a_session_in_the_store_sleeps_on_while_its_server_is_not_configured(tmp_path: Path) -> None:
+    """Nobody reaches it, and nothing fails for it; when the server is back, so is the session."""
+    both = config(
+        {"stage": entry(**QUICK), "calm": entry(**QUICK)}, watchInterval=0.05, store=f"sqlite://{tmp_path}/s.db"
+    )
+    one = copy.deepcopy(both)
+    del one["mcpServers"]["stage"]
+    clients: list[Client] = []
+
+    async def begin() -> None:
+        clients.append(await Client(gateway, "stage").open())
+
+    async def go_on() -> None:
+        [client] = clients
+        client.port = gateway.port
+        assert await client.status() == 404
+        assert frozenset({("server", "stage")}) not in (await numbers(gateway))["viaduct_sessions_asleep"]
+        await reloaded(gateway, both)
+        assert await client.tool("echo", nonce="x") == "x"
+
+    with serving(both, tmp_path) as gateway:
+        on_loop(begin)()
+        assert gateway.stop() == 0
+    with serving(one, tmp_path) as gateway:
+        on_loop(go_on)()

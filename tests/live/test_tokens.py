@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from app.auth.tokens import hash_of
 from tests.support.client import Client, called
 from tests.support.gateway import TOKEN, Gateway, config, entry, eventually, serving, stateless_entry
-from tests.support.http import Reply, head, on_loop, read_reply, request, soon
+from tests.support.http import Reply, connection, head, on_loop, read_reply, request, soon
 from tests.support.issuer import OTHER_KEY, Issuer, compact, header, issuing
 from tests.support.sse_client import SseClient
 from tests.support.stateless import CALL, StatelessClient
@@ -81,6 +82,14 @@ def allow(path: Path, **tokens: str) -> None:
 
 def here(issuer: Issuer, server: str = "stage", end: str = "mcp", **more: Any) -> str:
     return issuer.token(aud=f"{PUBLIC}/servers/{server}/{end}", **more)
+
+
+def asked_about(issuer: Issuer, token: str) -> int:
+    return sum(form["token"] == [token] for form in issuer.forms)
+
+
+async def has_asked_about(issuer: Issuer, token: str, times: int) -> bool:
+    return asked_about(issuer, token) >= times
 
 
 async def has_asked(issuer: Issuer, before: int, status: Callable[[], Coroutine[Any, Any, int]]) -> bool:
@@ -237,6 +246,43 @@ async def test_a_token_that_its_issuer_ends_loses_its_streams_too(gateway: Gatew
     issuer.status = 200
     del issuer.active["opaque"]
     await closed_after_retry(stream)
+
+
+@on_loop
+async def test_a_token_of_which_its_issuer_says_something_new_each_time_keeps_its_streams(
+    gateway: Gateway, issuer: Issuer
+) -> None:
+    eve = {"sub": "eve", "aud": PUBLIC}
+    issuer.active["changing"] = {**eve, "expires_in": 600}
+    client = await Client(gateway, token="changing").open(CAPS)
+    stream = await client.listen()
+    await stream.anything()
+    for left in (500, 400, 300):
+        issuer.active["changing"] = {**eve, "expires_in": left, "exp": int(time.time()) + 1000 - left}
+        assert await soon(partial(has_asked, issuer, len(issuer.asked), client.status))
+    events = [await stream.anything() for _ in range(3)]
+    assert all(event.comment is not None for event in events)
+
+
+@on_loop
+async def test_a_stream_whose_request_came_slowly_ends_with_its_token_too(gateway: Gateway, issuer: Issuer) -> None:
+    issuer.active["slow"] = issuer.active["other"] = {"sub": "eve", "aud": PUBLIC}
+    other = await Client(gateway, token="other").open(CAPS)
+    await other.listen()
+    client = StatelessClient(gateway, "stateless", "slow")
+    message = client.message("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    body = json.dumps(message).encode()
+    fields = {**client.headers(message), "Content-Length": str(len(body))}
+    reader, writer = await connection(gateway.port)
+    writer.write(head(gateway.port, "POST", client.path, fields, "slow") + body[:1])
+    assert await soon(partial(has_asked_about, issuer, "slow", 1))
+    assert await soon(partial(has_asked_about, issuer, "other", asked_about(issuer, "other") + 2))  # So long that
+    assert asked_about(issuer, "slow") == 1  # nobody knows this one any more.
+    writer.write(body[1:])
+    stream = await read_reply(reader, writer)
+    assert stream.status == 200
+    del issuer.active["slow"]
+    assert [event async for event in stream.events()][-1].message["result"]
 
 
 @on_loop

@@ -48,6 +48,8 @@ def test_a_subscription_aims_at_all_its_resources() -> None:
         ("tools/call", '{"name":"a","x":1,"name":"b"}', '{"name":"b","x":1}'),
         ("tools/call", '{"NAME":"a","name":"b","Name":"c"}', '{"name":"b"}'),
         ("tools/call", '{"n\\u0061me":"a"}', '{"name":"a"}'),
+        ("tools/call", '{"name":"a","arguments":{},"Arguments":{"x":1}}', '{"name":"a","arguments":{}}'),
+        ("prompts/get", '{"name":"a","ARGUMENTS":{"x":1}}', '{"name":"a"}'),
         ("resources/read", '{"uri":"a","URI":"b"}', '{"uri":"a"}'),
         (
             "completion/complete",

@@ -3,7 +3,7 @@
 python -I -S shelf.py [JSON]
 
 The JSON says what it has: `tools`, `prompts`, `resources` and `templates` are names; `page` how many are on one;
-`instructions`; `slow` for how many seconds each list takes; `after` what `tools` are once `change` was called;
+`instructions`; `about` what it says of each tool besides; `slow` for how many seconds each list takes; `after` what `tools` are once `change` was called;
 `needs` names a capability without which a client does not see the tools in `more`; `count` is how many further tools
 there are. `at` says by methods what it does instead of answering: `hang`, `exit`, `exit until FILE` is there, `noise`,
 which is no message, `endless` pages; what is no text is its result.
@@ -61,7 +61,7 @@ def text(said: object) -> dict[str, object]:
 
 def tool(name: str) -> dict[str, object]:
     schema = {"type": "object", "properties": {"value": {"type": "string", "description": f"the value of {name}"}}}
-    return {"name": name, "description": f"{name} of {NAME}", "inputSchema": schema}
+    return {"name": name, "description": f"{name} of {NAME}{WITH.get('about', '')}", "inputSchema": schema}
 
 
 def shown(kind: str, name: str) -> dict[str, object]:

@@ -193,6 +193,10 @@ def tool(ident: object, name: str, args: dict, meta: dict) -> None:
     elif name == "updated":
         text(ident, "soon")
         threading.Timer(0.05, lambda: notify("notifications/resources/updated", {"uri": args["uri"]})).start()
+    elif name == "news":
+        for number in range(int(args["n"])):
+            notify("notifications/resources/updated", {"uri": f"test://{number}", "padding": "x" * int(args["size"])})
+        text(ident, "told")
     elif name == "spawn":
         process = subprocess.Popen(args["argv"], start_new_session=bool(args.get("setsid")))
         text(ident, str(process.pid))
@@ -290,7 +294,7 @@ def request(ident: object, method: str, params: dict) -> None:
         tool(ident, params["name"], params.get("arguments") or {}, params.get("_meta") or {})
         if MODE == "answers_twice":
             text(ident, "twice")
-    elif method == "tools/list" and MODE == "never_lists":
+    elif (method, MODE) in (("tools/list", "never_lists"), ("logging/setLevel", "never_levels")):
         pass
     elif method == "tools/list":
         page(tools(), params, "tools", ident)

@@ -1,11 +1,13 @@
 """What was committed is what is read, whatever the order of things was."""
 
 import asyncio
+import resource
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,16 @@ def kept(store: SqliteStore, key: Key, *facts: Kept) -> Awaitable[None]:
     return done
 
 
+@contextmanager
+def limited_to(size: int) -> Iterator[None]:
+    """No file of this process grows beyond that."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
 @on_loop
 async def test_what_was_kept_is_there_for_the_next_store(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "sessions.db")
@@ -203,6 +215,37 @@ async def test_everything_that_is_kept_is_said_to_be_done_in_its_order(tmp_path:
     await store.close()
 
 
+@on_loop
+async def test_while_the_disk_refuses_nobody_waits_for_what_is_tried_again(tmp_path: Path) -> None:
+    store, tries = SqliteStore(tmp_path / "sessions.db"), count()
+    with limited_to(0):
+        store.start()
+        write = store._write
+        store._write = lambda: (next(tries), write())[1]  # type: ignore[method-assign]
+        for number in range(200):
+            await kept(store, KEY, OPENED, TOLD) if not number else await kept(store, KEY, Used(number))
+    assert next(tries) < 20
+    await kept(store, KEY, Used(201.0))
+    await store.close()
+    assert [*SqliteStore(tmp_path / "sessions.db").sleepers] == [KEY.name]
+
+
+@on_loop
+async def test_of_what_waits_for_a_disk_that_hangs_no_more_is_kept_than_so_much(tmp_path: Path) -> None:
+    store, others = SqliteStore(tmp_path / "sessions.db"), [Key(str(number)) for number in range(500)]
+    greeted, hanging = Told(Raw(b'{"a":"%b"}' % (b"x" * (1 << 18)))), threading.Event()
+    write = store._write
+    store._write = lambda: (hanging.wait(5), write())[1]  # type: ignore[method-assign]
+    store.start()
+    for key in others:
+        store.keep(key, [OPENED, greeted], lambda: None)
+    await kept(store, others[-1], Used(1.0))
+    assert store._jobs.qsize() <= len(others)
+    hanging.set()
+    await store.close()
+    assert 200 < len(SqliteStore(tmp_path / "sessions.db").sleepers) < 300
+
+
 def test_should_a_bug_end_the_thread_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bugs: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", bugs.append)
@@ -213,6 +256,7 @@ def test_should_a_bug_end_the_thread_nobody_waits_for_it(tmp_path: Path, monkeyp
         await kept(store, KEY, OPENED, OPENED)  # Which nobody does: one name twice.
         await kept(store, KEY, TOLD)
         assert await store.take_up(KEY) is None
+        assert store.is_failing
         await store.close()
         store._thread.join(5)
 

@@ -191,6 +191,12 @@ def eventually(claim: Callable[[], object], seconds: float = PATIENCE) -> bool:
     return True
 
 
+def cpu_seconds(pid: int) -> float:
+    """What the process had of its processors until now."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _arguments(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")

@@ -19,3 +19,16 @@ def shelf(name: str, *tools: str, settings: dict[str, Any] | None = None, **has:
 def shelves(*entries: tuple[str, dict[str, Any]], **viaduct: Any) -> dict[str, Any]:
     """A configuration of these servers, by their names, in this order."""
     return config(dict(entries), **viaduct)
+
+
+def library(servers: int, tools: int, **viaduct: Any) -> dict[str, Any]:
+    """So many servers, each with so many tools of which as much is said as real servers say, 600 bytes; and `pid`."""
+    names = [f"{verb}_{noun}" for noun in ("report", "ticket", "page", "file", "mail") for verb in VERBS][: tools - 1]
+    entries = [
+        (f"server{number:02}", shelf(f"server{number:02}", "pid", *names, about=ABOUT)) for number in range(servers)
+    ]
+    return shelves(*entries, **viaduct)
+
+
+VERBS = ("find", "read", "write", "list", "move", "count", "check", "share")
+ABOUT = ". Takes what it is given and gives back what came of it, with all that there is to know." * 5

@@ -192,6 +192,12 @@ def test_who_is_strict_does_not_begin_without_a_file(tmp_path: Path) -> None:
             opened(wrong)
 
 
+def test_a_pipe_is_no_file_for_it_would_stop_us_when_it_is_full(path: Path) -> None:
+    os.mkfifo(path)
+    with pytest.raises(AuditFailed, match="it is a pipe"):
+        opened(path)
+
+
 def test_who_is_not_strict_tries_again_and_counts(tmp_path: Path) -> None:
     folder = tmp_path / "later"
     audit = opened(folder / "audit", is_strict=False)
