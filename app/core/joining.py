@@ -159,11 +159,15 @@ class Joining:
     # What is known changes, and time passes.
 
     def learn(self, known: Known, rules: Rules) -> list[Outcome]:
-        self._known, self._rules = known, rules
+        before, self._known, self._rules = self._known, known, rules
         for server, partner in self._partners.items():
             if not partner.is_ready and server in known.inventories:
                 partner.inventory = known.inventories[server]
-        outcomes: list[Outcome] = self._news(self._recompose())
+        changed = self._recompose()
+        for server, announced in self._announced.items():
+            if known.inventories.get(server) != before.inventories.get(server):
+                announced.difference_update(changed)
+        outcomes: list[Outcome] = self._news(changed)
         if known.is_whole:
             outcomes += self._answer_held(lambda _held: True)
         return [*outcomes, *(self.wake() if self._later else ())]

@@ -8,12 +8,13 @@ from msgspec import Raw
 from app.core.catalog import Catalog, composed
 from app.core.inventory import Inventory, Item
 from app.core.joining import Joining
-from app.core.joint_rules import Known, Rules
+from app.core.joint_rules import Known, Rules, everything
 from app.core.partner import Open, Outcome, ToServer
+from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.shaping import WHOLE
 from app.protocol import methods
-from app.protocol.jsonrpc import Request, payload
+from app.protocol.jsonrpc import Notification, Request, Result, payload
 
 
 def resource(uri: str) -> Item:
@@ -63,3 +64,63 @@ def test_what_nobody_lists_is_subscribed_to_when_all_are_known() -> None:
     [greeting] = [outcome.message for outcome in outcomes if isinstance(outcome, ToServer)]
     assert isinstance(greeting, Request)
     assert greeting.method == methods.INITIALIZE
+
+
+def tool(name: str) -> Item:
+    return Item(name, {"name": payload(name)})
+
+
+def with_tools(*names: str) -> Inventory:
+    return Inventory({"tools": Raw(b"{}")}, tools=tuple(map(tool, names)))
+
+
+def page(*names: str) -> Raw:
+    return payload({"tools": [{"name": name} for name in names]})
+
+
+def asked(outcomes: list[Outcome], method: str) -> Request:
+    """What a server is asked with that method, first of all."""
+    messages = (outcome.message for outcome in outcomes if isinstance(outcome, ToServer))
+    return next(each for each in messages if isinstance(each, Request) and each.method == method)
+
+
+def told_of_tools(outcomes: list[Outcome]) -> int:
+    return outcomes.count(ToSession(Notification(methods.TOOLS_CHANGED)))
+
+
+def with_a_ready_server() -> Joining:
+    """That of the two has the tool `old`, to everybody."""
+    at = known({"a": with_tools("old"), "b": with_tools("other")}, is_whole=True)
+    joining = Joining(RULES, count(1), at)
+    joining.submit(Request(900, methods.INITIALIZE, payload({"protocolVersion": "2025-11-25"})), 0, everything)
+    greeting = asked(joining.submit(call("a__old"), 0, everything), methods.INITIALIZE)
+    said = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
+    listing = asked(joining.receive("a", Result(greeting.id, payload(said))), methods.LIST_TOOLS)
+    assert told_of_tools(joining.receive("a", Result(listing.id, page("old")))) == 0
+    return joining
+
+
+def call(name: str) -> Request:
+    return Request(901, methods.CALL_TOOL, payload({"name": name, "arguments": {}}))
+
+
+NEW = {"a": with_tools("old", "new"), "b": with_tools("other")}
+
+
+def test_a_change_is_told_of_once_whoever_reads_the_new_list_first() -> None:
+    for is_own_first in (True, False):
+        joining = with_a_ready_server()
+        listing = asked(joining.receive("a", Notification(methods.TOOLS_CHANGED)), methods.LIST_TOOLS)
+        told = [] if is_own_first else joining.learn(known(NEW, is_whole=True), RULES)
+        told += joining.receive("a", Result(listing.id, page("old", "new")))
+        told += joining.learn(known(NEW, is_whole=True), RULES)
+        assert told_of_tools(told) == 1
+        assert joining.catalog.find("tools", "a__new") is not None
+
+
+def test_what_is_announced_is_told_of_though_another_servers_list_changed_meanwhile() -> None:
+    joining = with_a_ready_server()
+    listing = asked(joining.receive("a", Notification(methods.TOOLS_CHANGED)), methods.LIST_TOOLS)
+    elsewhere = known({"a": with_tools("old"), "b": with_tools("other", "more")}, is_whole=True)
+    assert told_of_tools(joining.learn(elsewhere, RULES)) == 1
+    assert told_of_tools(joining.receive("a", Result(listing.id, page("old", "new")))) == 1

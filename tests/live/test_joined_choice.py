@@ -15,6 +15,7 @@ from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, eventually, servi
 from tests.support.http import on_loop, request
 from tests.support.shelves import shelf, shelves
 from tests.support.sse_client import SseClient
+from tests.support.stateless import StatelessClient
 
 BOOKS = shelf(
     "books",
@@ -77,6 +78,12 @@ async def over_sse(gateway: Gateway, base: str, token: str = TOKEN) -> SseClient
     return await SseClient(gateway, f"{path}/sse" + (f"?{query}" if query else ""), token).open()
 
 
+async def stateless(gateway: Gateway, base: str, token: str = TOKEN) -> StatelessClient:
+    path, _, query = base.partition("?")
+    return StatelessClient(gateway, f"{path}/mcp" + (f"?{query}" if query else ""), token)
+
+
+every_way = pytest.mark.parametrize("connect", [over_http, over_sse, stateless])
 both = pytest.mark.parametrize("connect", [over_http, over_sse])
 Connect = Callable[..., Any]
 
@@ -102,7 +109,7 @@ async def is_unknown(client: Any, tool: str) -> bool:
     return answer.get("error", {}).get("code") == -32602 and "unknown tool" in answer["error"]["message"]
 
 
-@both
+@every_way
 @on_loop
 async def test_what_is_switched_off_denied_or_renamed_is_so_wherever_its_server_is(
     gateway: Gateway, connect: Connect
@@ -127,7 +134,7 @@ async def test_what_is_switched_off_denied_or_renamed_is_so_wherever_its_server_
         assert "result" in await client.call("resources/read", {"uri": "book://one"})
 
 
-@both
+@every_way
 @on_loop
 async def test_a_group_has_its_own_servers_in_its_own_order(gateway: Gateway, connect: Connect) -> None:
     client = await connect(gateway, "/groups/office")
@@ -142,7 +149,7 @@ async def test_a_group_has_its_own_servers_in_its_own_order(gateway: Gateway, co
     assert '"tool": "burn"' in await whole.tool("films__burn")
 
 
-@both
+@every_way
 @on_loop
 async def test_a_url_chooses_by_tags(gateway: Gateway, connect: Connect) -> None:
     films = ["films__find", "films__burn", "films__state", "films__watch"]
@@ -175,7 +182,7 @@ async def test_a_group_that_is_not_there_is_no_path(gateway: Gateway, path: str)
     assert (await reply.json())["error"]["data"]["reason"] == "unknown_path"
 
 
-@both
+@every_way
 @on_loop
 async def test_in_search_mode_two_tools_find_and_call_what_the_group_has_and_nothing_else(
     gateway: Gateway, connect: Connect
@@ -259,7 +266,7 @@ def guarded(folder: Path) -> Iterator[Gateway]:
         yield gateway
 
 
-@both
+@every_way
 @on_loop
 async def test_each_principal_sees_what_is_its_own(guarded: Gateway, connect: Connect) -> None:
     one, other = await connect(guarded, ""), await connect(guarded, "", OTHER_TOKEN)
@@ -290,7 +297,7 @@ def asked_of(books: str, uri: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("query", ["", "?mode=search"], ids=["list", "search"])
-@both
+@every_way
 @on_loop
 async def test_what_one_may_not_use_is_answered_like_what_does_not_exist(
     guarded: Gateway, connect: Connect, query: str
@@ -321,7 +328,7 @@ async def test_each_may_do_what_is_its_own(guarded: Gateway, connect: Connect) -
     assert "error" in await one.call("prompts/get", {"name": "films__review"})
 
 
-@both
+@every_way
 @on_loop
 async def test_nobody_finds_or_calls_by_search_what_is_not_its_own(guarded: Gateway, connect: Connect) -> None:
     other = await connect(guarded, "?mode=search", OTHER_TOKEN)
@@ -345,7 +352,7 @@ def records(folder: Path, event: str, since: int) -> list[dict[str, Any]]:
     return [each for each in map(json.loads, lines) if each["event"] == event]
 
 
-@both
+@every_way
 @on_loop
 async def test_the_audit_names_the_real_server_and_what_it_calls_its_own(
     guarded: Gateway, folder: Path, connect: Connect

@@ -47,7 +47,8 @@ async def tools(session: Session, _: Json, __: Open) -> list[Json]:
 
 
 async def attempt(session: Session, tool: Json, _: Open) -> Json:
-    """Calls a tool, with whatever comes of it, within the bound."""
+    """Calls a tool, with whatever comes of it, within the bound; questions are answered by the methods in `answers`."""
+    session.answers |= tool["answers"]
     with anyio.fail_after(BOUND_SECONDS):
         return await call(session, tool, _)
 
