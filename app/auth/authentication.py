@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from app.auth.compact import Compact, is_compact, parse
 from app.auth.known import Known, KnownTokens, is_expired
@@ -20,6 +20,7 @@ log = logging.getLogger("viaduct.auth")
 
 _BUG_SECONDS = 5.0
 _RETIRED_SECONDS = 1.0
+_Note = TypeVar("_Note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,9 @@ class Signed(Protocol):
 class Introspected(Protocol):
     """Has an issuer say what a token is."""
 
-    async def verify(self, token: str) -> Principal:
-        """
+    async def verify(self, token: str, *, is_known: bool) -> Principal:
+        """A token that `is_known` was active when it was asked about last, and is to be asked about first.
+
         Raises:
             BadToken, CannotVerify: as `Authentication.ask`.
         """
@@ -82,6 +84,8 @@ class Authentication:
         self._known: KnownTokens = KnownTokens(self._keeping.count_max, wall_clock, known)
         self._refused: dict[bytes, float] = {}
         """Tokens that their issuer did not know, and until when it is not asked about them again."""
+        self._active: dict[bytes, None] = {} if former is None else dict(former._active)
+        """Tokens that their issuer knew when it was asked last: those of strangers must not crowd them out."""
         self._asking: dict[bytes, asyncio.Task[Principal]] = {}
         self._again: dict[bytes, asyncio.Task[None] | asyncio.TimerHandle] = {}
         """Tokens that are being verified again, or will be, without anybody who presents them."""
@@ -153,16 +157,24 @@ class Authentication:
             raise BadToken("inactive")
         task = self._asking.get(sha256)
         if task is None:
-            task = asyncio.get_running_loop().create_task(introspection.verify(token), name="introspection")
+            asked = introspection.verify(token, is_known=sha256 in self._active)
+            task = asyncio.get_running_loop().create_task(asked, name="introspection")
             self._asking[sha256] = task
             task.add_done_callback(lambda _: self._asking.pop(sha256, None))
         try:
-            return await asyncio.shield(task)
+            principal = await asyncio.shield(task)
         except BadToken:
-            if len(self._refused) >= self._keeping.count_max:
-                del self._refused[next(iter(self._refused))]
-            self._refused[sha256] = self._wall_clock() + self._keeping.refused
+            self._active.pop(sha256, None)
+            self._noted(self._refused, sha256, self._wall_clock() + self._keeping.refused)
             raise
+        self._active.pop(sha256, None)
+        self._noted(self._active, sha256, None)
+        return principal
+
+    def _noted(self, notes: dict[bytes, _Note], sha256: bytes, note: _Note) -> None:
+        if len(notes) >= self._keeping.count_max:
+            del notes[next(iter(notes))]
+        notes[sha256] = note
 
     # Ends.
 

@@ -1,6 +1,5 @@
 """Tokens that only their issuer can read (RFC 7662): it is asked, a few at a time, unless it is known not to answer."""
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from app.auth.claims import Expected, admitted
 from app.auth.compact import LENGTH_MAX, Claims, strict_object
 from app.auth.outbound import Fetched, FetchFailed, Form, Outbound
 from app.auth.principal import Principal
+from app.auth.queue import Queue, QueueFull
 from app.auth.verdicts import BadToken, CannotVerify
 
 log = logging.getLogger("viaduct.auth")
@@ -46,38 +46,40 @@ class Introspection:
         self._outbound = outbound
         self._clock = clock
         self._wall_clock = wall_clock
-        self._turn = asyncio.Semaphore(endpoint.at_once)
-        self._waiting = 0
+        self._queue = Queue(endpoint.at_once, endpoint.waiting_max)
         self._failures = 0
         self._closed_until = float("-inf")
 
-    async def verify(self, token: str) -> Principal:
-        """
+    async def verify(self, token: str, *, is_known: bool = False) -> Principal:
+        """A token that `is_known` was active when it was asked about last.
+
         Raises:
             BadToken: it is not active, or not for us.
             CannotVerify: the endpoint cannot be asked, or did not answer as one.
         """
         if len(token) > LENGTH_MAX:
             raise BadToken("too_long")
-        claims = self._read(await self._asked(token))
+        claims = self._read(await self._asked(token, is_known=is_known))
         if claims["active"] is not True:
             raise BadToken("inactive")
         if str(claims.get("token_type", "bearer")).lower() not in ("bearer", "access_token"):
             raise BadToken("wrong_type")
         return admitted({"iss": self._expected.issuer} | claims, self._expected, self._wall_clock())
 
-    async def _asked(self, token: str) -> Fetched:
+    async def _asked(self, token: str, *, is_known: bool) -> Fetched:
         """In turn. Whoever comes while it is known not to answer, or when too many wait, is not kept waiting."""
-        if self._clock() < self._closed_until or self._waiting >= self._endpoint.waiting_max:
-            raise self._cannot("it does not answer, or too many wait for it")
-        self._waiting += 1
+        if self._clock() < self._closed_until:
+            raise self._cannot("it does not answer")
         try:
-            async with self._turn:
-                answer = await self._outbound.fetch(self._endpoint.url, self._form(token))
+            await self._queue.enter(is_known=is_known)
+        except QueueFull:
+            raise self._cannot("too many wait for it") from None
+        try:
+            answer = await self._outbound.fetch(self._endpoint.url, self._form(token))
         except FetchFailed as error:
             raise self._failed(str(error)) from error
         finally:
-            self._waiting -= 1
+            self._queue.leave()
         if answer.status != 200:
             raise self._refused(answer.status)
         return answer

@@ -14,7 +14,7 @@ _ARENAS = 2
 
 
 def give_back() -> None:
-    """From now on what is freed goes back to the machine soon. Other C libraries have no such settings, or need none."""
+    """From now on what is freed goes back to the machine soon. Other C libraries have no such settings."""
     library = ctypes.CDLL(None)
     mallopt = getattr(library, "mallopt", None)
     if mallopt is None:

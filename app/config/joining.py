@@ -56,5 +56,5 @@ class Catalog(Block):
     pages: Count = 100
     read_timeout: Seconds = 30
     """How long a server that has started has for each of its lists."""
-    found: Count = 5
+    found: Count = 8
     """How many tools are found in search mode, where a client does not say."""

@@ -8,8 +8,8 @@ from app.config.errors import ConfigError
 
 Tree = dict[str, object]
 
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_COMMENT = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])', re.DOTALL)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -49,6 +49,8 @@ def _json(text: str, path: Path) -> object:
         ) from error
     except RecursionError as error:
         raise ConfigError(f"{path} is nested too deep") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} holds a number that is too long") from error
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 

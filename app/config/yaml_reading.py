@@ -36,3 +36,5 @@ def parse(text: str) -> object:
         raise ConfigError("not YAML: it holds a character that YAML does not allow") from error
     except RecursionError as error:
         raise ConfigError("nested too deep") from error
+    except (ValueError, LookupError, AttributeError) as error:  # as its constructors fail for what they are not for
+        raise ConfigError("not YAML: it holds a value that is not of the type it is said to be") from error

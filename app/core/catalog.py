@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from typing import TypeAlias
 
 from msgspec import Raw, Struct
 
@@ -14,6 +15,8 @@ from app.core.targets import Glob, Kind, Target
 from app.protocol import methods
 from app.protocol.jsonrpc import payload
 
+Sight: TypeAlias = Callable[[Shelf, "Entry"], bool]
+"""Whether a client may see something of a list."""
 KIND: Mapping[Shelf, Kind] = {
     "tools": "tools",
     "prompts": "prompts",

@@ -9,21 +9,20 @@ one thing goes to the server whose that is. Ids and progress tokens need no mapp
 asks under ids of ours; only the questions of the servers are counted anew, for two may use one id.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from app.core import finding, introductions
 from app.core.asking import Asking
-from app.core.bounds import BOUNDS, Bounds
-from app.core.catalog import Catalog, Entry
+from app.core.catalog import Sight
 from app.core.deadlines import FOREVER
-from app.core.inventory import LISTED, SHELF_OF, Inventory, Shelf, wanted
+from app.core.inventory import LISTED, SHELF_OF, Inventory, wanted
+from app.core.joint_rules import Known, Rules
 from app.core.ledger import too_many_subscriptions, unexecuted
 from app.core.links import relinked
-from app.core.partner import Announced, Open, Outcome, Partner, ToServer
+from app.core.partner import Announced, Find, Outcome, Partner, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.routing import routed
@@ -31,40 +30,7 @@ from app.protocol import methods
 from app.protocol.faults import BadParams, GatewayFault
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
 
-__all__ = ["Announced", "Joining", "Known", "Open", "Outcome", "Sight", "ToServer", "ToSession", "everything"]
-
-Sight: TypeAlias = Callable[[Shelf, Entry], bool]
-"""Whether a client may see something of a list."""
 _SHELVES = tuple(LISTED)
-
-
-def everything(_shelf: Shelf, _entry: Entry) -> bool:
-    """A sight of all there is."""
-    return True
-
-
-class Known(Struct, frozen=True):
-    """What is known of the servers from elsewhere, and whether that is all there will be for now."""
-
-    inventories: Mapping[str, Inventory]
-    catalog: Catalog
-    is_whole: bool
-
-
-class Rules(Struct, frozen=True):
-    """How the servers are one. `find`, where a client is to search, gives the best of what it may see."""
-
-    name: str
-    """What they are called together."""
-    version: str
-    compose: Callable[[Mapping[str, Inventory]], Catalog]
-    find: Callable[[Catalog, str, int, Sight], list[Entry]] | None = None
-    found: int = 5
-    page: int = 500
-    patience: float = 2.0
-    bounds: Bounds = BOUNDS
-    eager: frozenset[str] = frozenset()
-    """Servers of which nothing is known before the client is there."""
 
 
 class _Held(Struct, frozen=True):
@@ -136,11 +102,11 @@ class Joining:
                 return [] if answered is None else self._to(*answered)
 
     def wake(self) -> list[Outcome]:
-        """What the session before had subscribed to is subscribed to again."""
+        """What the session before had subscribed to is subscribed to again, once it is known whose it is."""
         outcomes: list[Outcome] = []
         for uri, params in list(self._later.items()):
             owner = self.catalog.owner_of(uri)
-            if owner is None:
+            if owner is None or not (self._known.is_whole or self.catalog.find("resources", uri)):
                 continue
             del self._later[uri]
             request = routed(Request(next(self._mint), methods.SUBSCRIBE, params), self.catalog)
@@ -169,7 +135,7 @@ class Joining:
             case Notification():
                 return self._told_by(server, partner, message)
             case Request():
-                return [self._asking.asked(server, message, about)]
+                return [self._asking.asked(server, self._relinked(server, message), about)]
 
     def lost(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> list[Outcome]:
         """It is gone, and comes back only when it is needed again."""
@@ -217,21 +183,25 @@ class Joining:
                 self._note(request)
                 return self._pass(request)
             case method if method == methods.INITIALIZE or method in SHELF_OF:
-                if self._known.is_whole:
-                    return self._answer(request, sees)
-                self._held.append(_Held(request, now + self._rules.patience, sees))
-                self._set_due()
-                return []
+                return self._listed(request, now, sees)
             case _:
-                search = None if self._rules.find is None else finding.search(request, self._rules.found)
-                return self._pass(request) if search is None else self._found(request, search, sees)
+                search = finding.search(request, self._rules.found) if self._rules.finds else None
+                return self._pass(request) if search is None else [Find(request.id, search.query, search.limit, sees)]
+
+    def _listed(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
+        """Now, or when more is known."""
+        if self._known.is_whole:
+            return self._answer(request, sees)
+        self._held.append(_Held(request, now + self._rules.patience, sees))
+        self._set_due()
+        return []
 
     def _answer(self, request: Request, sees: Sight) -> list[Outcome]:
         """By what is known now."""
         if request.method == methods.INITIALIZE:
             return self._greet(request)
         shelf = SHELF_OF[request.method]
-        if shelf == "tools" and self._rules.find is not None:
+        if shelf == "tools" and self._rules.finds:
             return [ToSession(Result(request.id, finding.TOOLS))]
         try:
             page = self.catalog.page(
@@ -249,7 +219,7 @@ class Joining:
         return [ToSession(Result(initialize.id, answer))]
 
     def _pass(self, request: Request) -> list[Outcome]:
-        call = request if self._rules.find is None else finding.unwrapped(request)
+        call = finding.unwrapped(request) if self._rules.finds else request
         route = routed(call, self.catalog)
         outcomes: list[Outcome] = []
         partner = self._partner(route.server, outcomes)
@@ -264,11 +234,6 @@ class Joining:
             params = self.told.initialize
             outcomes += partner.greet(None if params is UNSET else params)
         return partner
-
-    def _found(self, request: Request, search: finding.Search, sees: Sight) -> list[Outcome]:
-        assert self._rules.find is not None  # noqa: S101 - nobody searches otherwise
-        entries = self._rules.find(self.catalog, search.query, search.limit, sees)
-        return [ToSession(Result(request.id, finding.found(entries)))]
 
     def _leveled(self, request: Request) -> list[Outcome]:
         if request.params is None or methods.log_level(request.params) not in methods.LOG_LEVELS:
@@ -358,6 +323,13 @@ class Joining:
                 return [ToSession(notification)]
 
     # Parts.
+
+    def _relinked(self, server: str, question: Request) -> Request:
+        """What it quotes of resources, its client may want to read."""
+        if question.params is None:
+            return question
+        params = relinked(question.params, lambda uri: self.catalog.public_uri(server, uri))
+        return Request(question.id, question.method, params)
 
     def _to(self, server: str, message: Message) -> list[Outcome]:
         return [ToServer(server, message)] if server in self._partners else []

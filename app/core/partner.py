@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 
 from app.core.anteroom import Anteroom
 from app.core.bounds import Bounds
+from app.core.catalog import Sight
 from app.core.inventory import Inventory, Shelf, introduced, wanted
 from app.core.ledger import no_room
 from app.core.probing import ToSession
@@ -35,7 +36,16 @@ class Announced(Struct, frozen=True):
     server: str
 
 
-Outcome: TypeAlias = ToServer | ToSession | Open | Announced
+class Find(Struct, frozen=True):
+    """The session's request is answered with the tools nearest to a question, of those that `sees` lets it see."""
+
+    request: RequestId
+    query: str
+    limit: int
+    sees: Sight
+
+
+Outcome: TypeAlias = ToServer | ToSession | Open | Announced | Find
 
 
 class Partner:

@@ -83,10 +83,10 @@ class Viaduct:
     ) -> None:
         self.gateway = gateway
         self.tally = settings.streams.tally
-        self.disagreement = ""
-        """Why it did not begin to serve."""
         self.authentication = authentication
         self._bearer = Bearer(authentication)
+        self.disagreement = ""
+        """Why it did not begin to serve."""
         self._generation = 0
         """How often the application became another one: what was judged before is judged again."""
         self._set(settings, guards, prefix, numbers, oauth)
@@ -193,7 +193,7 @@ class Viaduct:
                 if len(text) > self._settings.body_max:
                     raise too_large(self._settings)
                 principal = self._bearer.find(head, resource)
-                if principal is None:
+                if principal is None or self.gateway.is_learning(upstream):
                     way.serve(partial(self._anew, scope, text))
                 else:
                     self._check_entry(principal, upstream)
@@ -205,7 +205,7 @@ class Viaduct:
         return again
 
     async def _anew(self, scope: Scope, text: bytes, _scope: Scope, receive: Receive, send: Send) -> None:
-        """A later request that must wait until its token is known."""
+        """A later request that must wait until its token is known, or what it is for."""
         body = [{"type": "http.request", "body": text, "more_body": False}]
 
         async def receive_body() -> Event:

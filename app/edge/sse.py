@@ -59,6 +59,8 @@ async def serve_message(incoming: Incoming) -> None:
         if incoming.gateway.is_draining:
             raise ShuttingDown("the gateway is shutting down", retry_after=5.0)
         check_greeting(message, incoming.settings)
+        if incoming.gateway.is_learning(incoming.upstream):
+            await incoming.gateway.learn(incoming.upstream, message)
         live.ask_on_sole(message, incoming.permit)
     else:
         live.tell(message, incoming.permit)

@@ -47,7 +47,10 @@ async def serve(incoming: Incoming) -> Repeat | None:
 
 async def _post(incoming: Incoming) -> Repeat:
     post = _Post(incoming)
-    spoken = post.take(await incoming.body(), incoming.principal)
+    text = await incoming.body()
+    if incoming.gateway.is_learning(incoming.upstream):
+        await incoming.gateway.learn(incoming.upstream, read_all(text, incoming.settings.batch_max))
+    spoken = post.take(text, incoming.principal)
     if spoken is None:
         await respond(incoming.send, 202, [*incoming.cors])
         return post.again

@@ -18,7 +18,6 @@ class Views:
 
     def __init__(self, upstream: UpstreamSettings, joint: JointSettings) -> None:
         self._upstream = upstream
-        self._joint = joint
         self._known = joint.shaping.known_tags()
         self._view = lru_cache(_KEPT_MAX)(partial(viewed, upstream))
 
@@ -29,8 +28,8 @@ class Views:
         """
         said = parse_qs(query.decode("latin-1"), keep_blank_values=True)
         tags = self._tags(said["tags"]) if "tags" in said else frozenset()
-        mode = _mode(said["mode"]) if "mode" in said else self._joint.mode
-        return self._view(tags, mode) if tags or mode != self._joint.mode else self._upstream
+        mode = _mode(said["mode"]) if "mode" in said else None
+        return self._view(tags, mode) if tags or mode else self._upstream
 
     def _tags(self, said: list[str]) -> frozenset[str]:
         """Named together or one by one."""

@@ -5,7 +5,8 @@ from typing import Protocol
 
 from msgspec import Raw, Struct
 
-from app.core.joining import Sight, everything
+from app.core.catalog import Sight
+from app.core.joint_rules import everything
 from app.core.parties import Party
 from app.gateway.common import Member
 from app.gateway.settings import UpstreamSettings

@@ -37,8 +37,8 @@ class Cataloguer:
         self._read_at: dict[str, float] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watchers: dict[Callable[[], None], None] = {}
-        self._settled: set[asyncio.Event] = set()
-        """Of those who wait until something is settled."""
+        self._waiting: set[asyncio.Event] = set()
+        """Of those who wait for news."""
         self._is_closed = False
 
     def want(self, servers: Iterable[str]) -> None:
@@ -54,12 +54,18 @@ class Cataloguer:
     async def settle(self, servers: Collection[str]) -> None:
         """Wait until all of them are settled, for as long as that takes, or until nobody wants to know any more."""
         self.want(servers)
-        settled = asyncio.Event()
-        self._settled.add(settled)
-        while not self._is_closed and not all(map(self.is_settled, servers)):
-            await settled.wait()
-            settled.clear()
-        self._settled.discard(settled)
+        await self.until(lambda: all(map(self.is_settled, servers)))
+
+    async def until(self, claim: Callable[[], bool]) -> None:
+        """Wait until it is true, as far as news can make it so, or until nobody wants to know any more."""
+        news = asyncio.Event()
+        self._waiting.add(news)
+        try:
+            while not self._is_closed and not claim():
+                await news.wait()
+                news.clear()
+        finally:
+            self._waiting.discard(news)
 
     def announced(self, server: str) -> None:
         """A child of it said that its lists changed."""
@@ -92,8 +98,8 @@ class Cataloguer:
             timer.cancel()
         for survey in list(self._surveys.values()):
             survey.close()
-        for settled in self._settled:
-            settled.set()
+        for news in self._waiting:
+            news.set()
 
     def _survey(self, server: str) -> None:
         self._timers.pop(server, None)
@@ -138,6 +144,7 @@ class Cataloguer:
         """Look at it no more; whether somebody wanted to."""
         timer, survey = self._timers.pop(server, None), self._surveys.pop(server, None)
         was_wanted = self._absent.pop(server, None) is not None
+        self.absences.pop(server, None)
         if timer is not None:
             timer.cancel()
         if survey is not None:
@@ -152,5 +159,5 @@ class Cataloguer:
         self.version += 1
         for changed in list(self._watchers):
             changed()
-        for settled in self._settled:
-            settled.set()
+        for news in self._waiting:
+            news.set()

@@ -20,8 +20,8 @@ def taken(
     exchanges: Exchanges,
     unread: Mapping[str, str],
 ) -> dict[str, Census]:
-    """What there is still at servers that were left is counted with those of the same name; `unread` says of whom the
-    lists could not be read, and why."""
+    """What there is still at servers that were left is counted with those of the same name. `unread` says of which
+    servers the lists could not be read, and why."""
     counted = {name: Census() for name in (*upstreams, *(joint.name for joint in joints))}
     for view in views:
         counted[view.name].state = view.state

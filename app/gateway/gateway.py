@@ -52,7 +52,8 @@ class Gateway:
         self.on_left: Callable[[UpstreamSettings], None] | None = None
         """Told when a server that is not configured any more is used no more."""
         self._gate = Gate(settings.sessions, lambda: self.supervisor, self._sites.has_common)
-        self._joints = Joints(settings, self._sites, self._gate, lambda: self.supervisor)
+        joints = self._joints = Joints(settings, self._sites, self._gate, lambda: self.supervisor)
+        self.disagreement, self.is_learning, self.learn = joints.disagreement, joints.is_learning, joints.learn
         self.exchanges = Exchanges(self._sites.pool_for, self._admit_exchange)
         self.exchanges.joined = JointPool(self._joints, settings.pool, self.exchanges.begin_own, self.exchanges.lease)
         self.is_draining = False
@@ -81,10 +82,6 @@ class Gateway:
         self.supervisor.keep_warm(self.upstreams.values())
         self._joints.start()
         self._tasks.spawn(sweep_forsaken_off_loop(), "sweep")
-
-    async def disagreement(self) -> str:
-        """Why it cannot serve what it is to serve, in one sentence, once that is known; nothing if it can."""
-        return await self._joints.disagreement()
 
     async def stop(self) -> None:
         """End every session and wait until every child is gone."""

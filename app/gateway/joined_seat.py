@@ -2,11 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
+from app.core import finding
+from app.core.catalog import Entry, Sight
 from app.core.deadlines import FOREVER
-from app.core.joining import Announced, Joining, Open, Outcome, Sight, ToServer, ToSession, everything
+from app.core.joining import Joining
 from app.core.joint_names import JointNames
+from app.core.joint_rules import everything
+from app.core.partner import Announced, Find, Open, Outcome, ToServer
+from app.core.probing import ToSession
 from app.core.revival import Told
 from app.gateway.access import Permit
 from app.gateway.inorder import InOrder
@@ -16,7 +22,7 @@ from app.gateway.patient import PatientTimer
 from app.gateway.settings import SiteName, UpstreamSettings
 from app.protocol import methods
 from app.protocol.faults import GatewayFault
-from app.protocol.jsonrpc import Message, Notification, RequestId
+from app.protocol.jsonrpc import Message, Notification, RequestId, Result
 
 
 class Client(Protocol):
@@ -53,7 +59,7 @@ class JoinedSeat:
         self.mint = mint
         self.owner = client.owner
         machine = self._machine
-        self.names = JointNames(lambda: machine.catalog, finds=joint.rules.find is not None)
+        self.names = JointNames(lambda: machine.catalog, finds=joint.rules.finds)
         self._remembered = machine.told
         self._members: dict[str, Member] = {}
         self._cancelled = ""
@@ -132,13 +138,12 @@ class JoinedSeat:
     # What is to be done.
 
     def _perform(self, outcomes: list[Outcome]) -> None:
+        machine = self._machine
+        if machine.told is not self._remembered and machine.may_revive:
+            self._remembered = machine.told
+            self._client.remember(self._remembered)
         if outcomes and not self._in_order.perform(outcomes):
             return
-        machine = self._machine
-        if machine.told is not self._remembered:
-            self._remembered = machine.told
-            if machine.may_revive:
-                self._client.remember(self._remembered)
         if machine.due < self._timer_at:
             self._arm()
 
@@ -154,6 +159,12 @@ class JoinedSeat:
                 self._open(outcome.server)
             case Announced():
                 self._joint.announced(outcome.server)
+            case Find():
+                then = partial(self._found, outcome.request)
+                self._joint.find(self._machine.catalog, outcome.query, outcome.limit, outcome.sees, then)
+
+    def _found(self, request: RequestId, entries: list[Entry]) -> None:
+        self._perform([ToSession(Result(request, finding.found(entries)))])
 
     def _open(self, server: str) -> None:
         member = Member(self, server)

@@ -1,17 +1,21 @@
 """Servers that are served as one, as one kind of client sees them."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
-from app.core.catalog import Catalog, Conflict, Entry, composed
+from app.core.catalog import Catalog, Conflict, composed
 from app.core.inventory import Inventory
-from app.core.joining import Known, Rules, Sight
 from app.core.joint_names import JointNames
-from app.core.ranking import Ranker, described
+from app.core.joint_rules import Known, Rules
 from app.core.shaping import WHOLE
 from app.gateway.cataloguer import Cataloguer
+from app.gateway.searching import Searching
 from app.gateway.settings import JointSettings, UpstreamSettings
-from app.search.fts import Fts
+from app.protocol import aims
+from app.protocol.faults import BadParams
+from app.protocol.jsonrpc import Request
 
 log = logging.getLogger("viaduct.catalog")
 
@@ -26,14 +30,20 @@ class Joint:
     rules: Rules
 
     def __init__(
-        self, upstream: UpstreamSettings, cataloguer: Cataloguer, version: str, own: frozenset[str] = frozenset()
+        self,
+        upstream: UpstreamSettings,
+        cataloguer: Cataloguer,
+        searching: Searching,
+        version: str,
+        own: frozenset[str] = frozenset(),
     ) -> None:
+        self.find = searching.find
+        """Gives the tools of a catalog that are nearest to a question."""
         self._cataloguer = cataloguer
         self._product = version
         self._told: set[Conflict] = set()
         """Conflicts that the log knows of."""
         self._known = Known({}, _NOTHING, is_whole=False)
-        self._ranker: tuple[Catalog, Ranker] | None = None
         self.adopt(upstream, own)
 
     def adopt(self, upstream: UpstreamSettings, own: frozenset[str]) -> None:
@@ -43,6 +53,7 @@ class Joint:
         self.settings = settings
         self.asked = [server for server in settings.servers if server not in own]
         self._version = -1
+        self._learning_until: float | None = None
         is_search = settings.mode == "search"
         self.names = JointNames(lambda: self.known.catalog, finds=is_search)
         """What is known to whoever has no session."""
@@ -50,7 +61,7 @@ class Joint:
             upstream.name,
             self._product,
             self._compose,
-            self._find if is_search else None,
+            is_search,
             settings.found,
             settings.page,
             settings.patience_seconds,
@@ -70,6 +81,27 @@ class Joint:
             is_whole = all(map(cataloguer.is_settled, self.asked))
             self._known = Known(inventories, self._compose(inventories), is_whole)
         return self._known
+
+    def knows(self, request: Request) -> bool:
+        """Whether it is known whose that is which the request is for: others may come that make it another's."""
+        known = self.known
+        if known.is_whole:
+            return True
+        try:
+            aimed = aims.aimed(self.names.unwrapped(request))
+        except BadParams:
+            return True
+        is_fixed = self.settings.naming == "prefix"
+        named = () if aimed is None else aimed[1]
+        return all(is_fixed and kind != "resources" and known.catalog.find(kind, name) for kind, name in named)
+
+    async def learn(self, requests: Sequence[Request]) -> None:
+        """Wait until it is known whose they are, but no longer than what is there is waited for in all."""
+        if self._learning_until is None:
+            self._learning_until = asyncio.get_running_loop().time() + self.rules.patience
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._learning_until):
+                await self._cataloguer.until(lambda: all(map(self.knows, requests)))
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
@@ -109,12 +141,3 @@ class Joint:
         if len(self._told) > _TOLD_MAX:
             self._told.clear()
         self._told.update(conflicts)
-
-    def _find(self, catalog: Catalog, query: str, limit: int, sees: Sight) -> list[Entry]:
-        """The best of what may be seen, however much that is better may not."""
-        if self._ranker is None or self._ranker[0] is not catalog:
-            documents = [described(entry.public, entry.server, entry.shown) for entry in catalog.entries["tools"]]
-            self._ranker = catalog, Fts(documents)
-        ranked = self._ranker[1].rank(query, len(catalog.entries["tools"]))
-        entries = (catalog.find("tools", name) for name in ranked)
-        return [entry for entry in entries if entry is not None and sees("tools", entry)][:limit]

@@ -8,8 +8,8 @@ from itertools import count
 from msgspec import Raw
 
 from app.core import finding, introductions
+from app.core.catalog import Entry, Sight
 from app.core.inventory import LISTED, SHELF_OF
-from app.core.joining import Sight
 from app.gateway.common import Member
 from app.gateway.joint import Joint
 from app.gateway.patient import PatientTimer
@@ -87,18 +87,24 @@ class JointChild:
                 uri = methods.resource_uri(request.params)
                 self._subscriptions.append(self._subscribe(uri, partial(self._said, request)))
                 return None
-            return Result(request.id, self._found(request))
+            search = finding.search(request, self._joint.rules.found) if self._joint.rules.finds else None
+            if search is not None:
+                self._find(request, search)
+                return None
+            return Result(request.id, self._page(request))
         except GatewayFault as fault:
             return failure(request.id, fault)
 
-    def _found(self, request: Request) -> Raw:
+    def _find(self, request: Request, search: finding.Search) -> None:
+        def then(entries: list[Entry]) -> None:
+            self._tell(Result(request.id, finding.found(entries)))
+
+        self._joint.find(self._joint.known.catalog, search.query, search.limit, self._sees, then)
+
+    def _page(self, request: Request) -> Raw:
         joint, catalog, shelf = self._joint, self._joint.known.catalog, SHELF_OF.get(request.method)
-        if joint.rules.find is not None:
-            if shelf == "tools":
-                return finding.TOOLS
-            search = finding.search(request, joint.rules.found)
-            if search is not None:
-                return finding.found(joint.rules.find(catalog, search.query, search.limit, self._sees))
+        if shelf == "tools" and joint.rules.finds:
+            return finding.TOOLS
         if shelf is None:
             raise UnknownMethod(f"unknown method {request.method[:100]!r}")
         return catalog.page(

@@ -73,14 +73,14 @@ class JointPool:
     def _is_of_all(self, asked: Asked) -> bool:
         if asked.request.method in _OF_ALL:
             return True
-        if self._joint(asked).rules.find is None:
+        if not self._joint(asked).rules.finds:
             return False
         return finding.search(asked.request, 1) is not None
 
     def _routed(self, asked: Asked) -> Asked:
         joint, settings = self._joint(asked), asked.upstream.joint
         assert settings is not None  # noqa: S101 - it is of several
-        catalog, finds = joint.known.catalog, joint.rules.find is not None
+        catalog, finds = joint.known.catalog, joint.rules.finds
         call = finding.unwrapped(asked.request) if finds else asked.request
         route = routed(call, catalog)
         assert isinstance(route.request, Admitted)  # noqa: S101 - as the one that it was made of

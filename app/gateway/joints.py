@@ -1,7 +1,7 @@
 """Servers that are served as one: the views that clients have of them, and their seats there."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,10 +20,12 @@ from app.gateway.joined_seat import JoinedSeat, Member
 from app.gateway.joint import Joint
 from app.gateway.lasting import Holder, LastingSeat
 from app.gateway.live import LiveSession
+from app.gateway.searching import Searching
 from app.gateway.settings import GatewaySettings, JointSettings, SiteName, UpstreamSettings, viewed
 from app.gateway.sites import Sites
 from app.gateway.supervisor import Supervisor
 from app.protocol.faults import Denied, InvalidRequest, Unavailable
+from app.protocol.jsonrpc import Message, Request
 
 _VIEWS_MAX = 64
 """Clients choose views by what they write into URLs."""
@@ -52,8 +54,11 @@ class Joints:
         self._gate = gate
         self._supervisor = supervisor
         self._cataloguer = Cataloguer(settings.catalog, sites.configured, self._survey_child)
+        self._searching = Searching()
         sites.on_announced = self._cataloguer.announced
         self._views: OrderedDict[tuple[str, str], Joint] = OrderedDict()
+        self._learnt: set[str] = set()
+        """Of which all is known, or that it cannot be known for now."""
         self._seats: dict[JoinedSeat, None] = {}
 
     def start(self) -> None:
@@ -61,6 +66,20 @@ class Joints:
         if self._settings.catalog.begins == "start":
             for upstream in self.upstreams.values():
                 _ = self.of(upstream).known
+
+    def is_learning(self, upstream: UpstreamSettings) -> bool:
+        """Whether it is of several servers, of which not all are known yet."""
+        if upstream.joint is None or upstream.name in self._learnt:
+            return False
+        if not self.of(upstream).known.is_whole:
+            return True
+        self._learnt.add(upstream.name)
+        return False
+
+    async def learn(self, upstream: UpstreamSettings, said: Message | Sequence[Message]) -> None:
+        """Wait until it is known whose that is which a client asks for, but not for long."""
+        messages = said if isinstance(said, Sequence) else [said]
+        await self.of(upstream).learn([message for message in messages if isinstance(message, Request)])
 
     async def disagreement(self) -> str:
         """Where names are as the servers give them: which are taken, once all have said what they offer."""
@@ -79,12 +98,14 @@ class Joints:
 
     def close(self) -> None:
         self._cataloguer.close()
+        self._searching.close()
 
     def adopt(self, settings: GatewaySettings, change: Succession) -> list[JointSite]:
         """From now on they are joined so; what is one no more is returned."""
         former, self._settings = self.upstreams, settings
         self.upstreams = {upstream.name: upstream for upstream in settings.joints}
         views, self._views = self._views, OrderedDict()
+        self._learnt.clear()
         for (name, _), joint in views.items():
             if name in self.upstreams:
                 upstream = viewed(self.upstreams[name], *joint.settings.asked)
@@ -102,7 +123,7 @@ class Joints:
         joint = self._views.get(key)
         if joint is None:
             own = self._own(settings.servers)
-            joint = self._views[key] = Joint(upstream, self._cataloguer, self._settings.version, own)
+            joint = self._views[key] = Joint(upstream, self._cataloguer, self._searching, self._settings.version, own)
             if len(self._views) > _VIEWS_MAX:
                 self._views.popitem(last=False)
         self._views.move_to_end(key)

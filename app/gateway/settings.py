@@ -42,9 +42,9 @@ class JointSettings:
     """How much of a list is on one page."""
     patience_seconds: float = 2.0
     """How long a list waits for servers of which nothing is known yet."""
-    found: int = 5
+    found: int = 8
     """How many tools are found, where a client does not say."""
-    asked: tuple[frozenset[str], Mode | None] = (frozenset(), None)
+    asked: tuple[frozenset[str], Mode | None] = field(default=(frozenset(), None), compare=False)
     """The tags and the mode that a client asks for."""
     bound: Mapping[str, "UpstreamSettings"] = field(default_factory=dict, compare=False, repr=False)
     """Of the servers whose children are given something of their client's, those that this client may have."""

@@ -25,6 +25,8 @@ UNHEARD = "unanswered"
 """The outcome of what was cancelled, or refused after all, before there was an answer."""
 
 _TARGET_CHARACTERS = 256
+_TARGETS_MAX = 16
+"""What is left out shows in a digest: else a long name, or many, would hide what was asked for."""
 _SHOWN_BYTES = 8192
 _HIDDEN = "***"
 _TAG_CHARACTERS = 16
@@ -191,10 +193,15 @@ def about(request: Request, aims: Sequence[Aim]) -> dict[str, object]:
     client = _client(request)
     if client:
         said["client"] = client
+    if not aims:
+        return said
+    shown = [_target(aim) for aim in aims[:_TARGETS_MAX]]
     if len(aims) == 1:
-        said["target"] = _target(aims[0])
-    elif aims:
-        said["targets"] = [_target(aim) for aim in aims[:16]]
+        said["target"] = shown[0]
+    else:
+        said["targets"] = shown
+    if shown != [_named_whole(kind, name) for kind, name in aims]:
+        said["target_digest"] = hashlib.sha256("\n".join(name for _, name in aims).encode()).hexdigest()
     return said
 
 
@@ -206,8 +213,11 @@ def _target(aim: Aim) -> str:
         scheme, separator, rest = name.partition("://")
         host, slash, path = rest.partition("/")
         name = scheme + separator + host.rpartition("@")[2] + slash + path
-    text = name if kind == "tools" else f"{kind}/{name}"
-    return logs.without_secrets(text)[:_TARGET_CHARACTERS]
+    return logs.without_secrets(_named_whole(kind, name))[:_TARGET_CHARACTERS]
+
+
+def _named_whole(kind: str, name: str) -> str:
+    return name if kind == "tools" else f"{kind}/{name}"
 
 
 def _client(request: Request) -> str:

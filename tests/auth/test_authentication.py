@@ -31,11 +31,13 @@ class Asked:
     def __init__(self) -> None:
         self.known: dict[str, Principal] = {"opaque": Principal("eve", frozenset({"read"}), None, "https://other")}
         self.count = 0
+        self.welcomed: list[bool] = []
         self.gate: asyncio.Event | None = None
         self.wrong: Exception | None = None
 
-    async def verify(self, token: str) -> Principal:
+    async def verify(self, token: str, *, is_known: bool) -> Principal:
         self.count += 1
+        self.welcomed.append(is_known)
         if self.gate is not None:
             await self.gate.wait()
         if self.wrong is not None:
@@ -167,6 +169,16 @@ async def test_all_who_present_one_token_at_once_make_one_question(world: World)
     world.asked.gate.set()
     assert await asyncio.gather(*waiting[1:]) == ["eve"] * 19
     assert world.asked.count == 1
+
+
+@in_world
+async def test_a_token_that_was_active_is_known_when_it_is_asked_about_again_until_it_is_not(world: World) -> None:
+    eve = world.asked.known["opaque"]
+    for is_active in (True, True, False, True, True):
+        world.asked.known = {"opaque": eve} if is_active else {}
+        world.now += 60
+        await world.outcome("opaque")
+    assert world.asked.welcomed == [False, True, True, False, True]
 
 
 @in_world
@@ -327,50 +339,6 @@ async def test_a_token_whose_life_its_issuer_lengthens_goes_on_until_its_new_end
     assert await end == "expired"
 
 
-async def looked(world: World) -> None:
-    """Ends were looked for, which shows in that a token that is over is told so."""
-    over = Entry("over", hash_of("over"), expires_at=world.now - 1)
-    world.static.replace([over])
-    (principal,) = world.static
-    world.all.start()
-    assert await told(principal) == "expired"
-
-
-@in_world
-async def test_who_waits_for_the_end_of_a_token_that_was_forgotten_meanwhile_hears_of_it_all_the_same(
-    world: World,
-) -> None:
-    principal = await world.all.ask("opaque")
-    world.now = NOW + 60
-    await looked(world)
-    assert world.all.find("opaque") is None
-    end = asyncio.ensure_future(told(principal))
-    await asyncio.sleep(0)
-    del world.asked.known["opaque"]
-    assert await end == "revoked"
-
-
-@in_world
-async def test_who_waits_for_the_end_of_a_token_that_had_to_make_room_hears_of_it_all_the_same(world: World) -> None:
-    principal = await world.all.ask(world.signed(sub="early", exp=int(NOW) + 100))
-    for number in range(KEEPING.count_max):
-        await world.all.ask(world.signed(sub=f"later-{number}"))
-    end = asyncio.ensure_future(told(principal))
-    await asyncio.sleep(0)
-    world.now = NOW + 100
-    world.all.start()
-    assert await end == "expired"
-
-
-@in_world
-async def test_a_token_that_was_forgotten_and_comes_again_ends_for_all_at_once(world: World) -> None:
-    former = await world.all.ask("opaque")
-    world.now = NOW + 60
-    await looked(world)
-    again = await world.all.ask("opaque")
-    assert again.term is former.term
-
-
 @in_world
 async def test_while_nobody_can_say_what_was_let_in_stays_and_nothing_new_is(world: World) -> None:
     principal = await world.all.ask("opaque")
@@ -420,7 +388,7 @@ async def test_who_is_let_in_by_the_next_rules_too_goes_on_unnoticed(world: Worl
     principal.term.watch(ends.append)
     following = successor(world)
     assert following.find("opaque") is None
-    assert await following.ask("opaque") is principal
+    assert (await following.ask("opaque")).term is principal.term
     assert ends == []
     following.stop()
 

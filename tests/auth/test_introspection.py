@@ -153,3 +153,40 @@ def test_a_few_are_asked_about_at_once_and_the_rest_of_a_crowd_is_told_to_come_a
     outcomes = asyncio.run(run())
     assert [type(outcome) for outcome in outcomes].count(CannotVerify) == 3
     assert [type(outcome) for outcome in outcomes].count(BadToken) == 5
+
+
+def test_a_crowd_of_strangers_does_not_keep_those_who_are_known_from_their_turn(issuer: Issuer) -> None:
+    issuer.hold.clear()
+    issuer.active["opaque"] = {"sub": "ada", "aud": AUDIENCE}
+
+    async def run() -> None:
+        introspection = asking(issuer, at_once=1, waiting_max=5)
+        strangers = [asyncio.ensure_future(introspection.verify(f"token-{number}")) for number in range(8)]
+        await asyncio.wait(strangers, timeout=0.3)
+        known = asyncio.ensure_future(introspection.verify("opaque", is_known=True))
+        await asyncio.sleep(0)
+        issuer.hold.set()
+        assert (await known).name == "ada"
+        await asyncio.gather(*strangers, return_exceptions=True)
+
+    asyncio.run(run())
+    assert [form["token"][0] for form in issuer.forms][:3] == ["token-0", "opaque", "token-1"]
+
+
+def test_who_stops_waiting_leaves_the_turn_to_the_next(issuer: Issuer) -> None:
+    issuer.hold.clear()
+
+    async def run() -> None:
+        introspection = asking(issuer, at_once=1, waiting_max=3)
+        asked = [asyncio.ensure_future(introspection.verify(f"token-{number}")) for number in range(3)]
+        await asyncio.wait(asked, timeout=0.3)
+        asked[1].cancel()
+        await asyncio.wait([asked[1]])
+        later = asyncio.ensure_future(introspection.verify("token-3"))
+        await asyncio.sleep(0)
+        issuer.hold.set()
+        told = await asyncio.gather(asked[0], asked[2], later, return_exceptions=True)
+        assert [type(each) for each in told] == [BadToken] * 3
+
+    asyncio.run(run())
+    assert [form["token"][0] for form in issuer.forms] == ["token-0", "token-2", "token-3"]

@@ -128,8 +128,8 @@ F36 a slow reader
     chaos/stateless a_reader_that_never_reads_costs_a_bounded_queue_and_its_call
 F38 resuming
     chaos/streams however_often_a_connection_breaks_every_event_comes_once_and_in_order
-    chaos/streams a_stream_that_was_silent_through_a_thousand_others_is_resumed
-    chaos/streams who_missed_more_than_a_connection_may_hold_back_hears_it_over_several
+    chaos/resuming a_stream_that_was_silent_through_a_thousand_others_is_resumed
+    chaos/resuming who_missed_more_than_a_connection_may_hold_back_hears_it_over_several
     live/streams resuming_says_exactly_what_came_after_and_then_goes_on
 F39 resuming too late
     chaos/streams where_an_answer_is_no_longer_kept_its_loss_is_told_and_the_stream_goes_on

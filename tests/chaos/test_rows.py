@@ -17,7 +17,7 @@ WANTED = [
     *("R01 R02 R03 R04 R06 R08 R09 R11 R12 R13 R14 R16 R17 R18 R20 R21 R22 R23 R24 R26 R27 R28 R29 R30 R31").split(),
     *("R32 R34 R35 R37 R38 R39 R41 R42 R43 R44 R45 R46 R48 R49 R50 R51 R52 R53 R54 R55 R57 R58 R59 R60").split(),
     *("N01 N02 N03 N04 N05 N06 N07 N08").split(),
-    *(f"T{number:02}" for number in range(1, 32)),
+    *(f"T{number:02}" for number in range(1, 34)),
     *("R61 R62 R63 R64 R65 R66 R67 R71 R74 R77 R79").split(),
 ]
 ROWS = rows()

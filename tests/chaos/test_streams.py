@@ -5,12 +5,10 @@ import json
 import random
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.core.replay import REMEMBERED_STREAMS
 from tests.chaos.conftest import Connect
 from tests.support.client import Client, called
 from tests.support.gateway import OTHER_TOKEN, Gateway, config, entry, eventually, serving
@@ -193,29 +191,6 @@ async def test_however_often_a_connection_breaks_every_event_comes_once_and_in_o
     assert order == sorted(set(order))
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite://{}/sessions.db"])
-@on_loop
-async def test_who_missed_more_than_a_connection_may_hold_back_hears_it_over_several(
-    tmp_path: Path, store: str
-) -> None:
-    content = config({"calm": entry(**BRISK)}, streams={"queueBytes": 4096}, store=store.format(tmp_path))
-    with serving(content, tmp_path) as gateway:
-        client = await Client(gateway, "calm").open()
-        first = await client.ask(CALL, progress(200, 0.001), ident="x")
-        last = (await next_with_id(first)).id
-        first.drop()
-        assert await client.tool("sleep", seconds=0.5) == "slept"
-        numbers, connections = list[int](), 0
-        while 0 not in numbers:
-            connections += 1
-            async for event in (await client.listen(last)).events():
-                if event.data:
-                    last = event.id
-                    numbers.append(event.message.get("params", {}).get("progress", 0))
-        assert numbers == [*range(1, 201), 0]
-        assert 2 < connections < 20
-
-
 @on_loop
 async def test_an_answer_larger_than_any_queue_or_log_can_be_fetched(gateway: Gateway, connect: Connect) -> None:
     client = await connect()
@@ -368,23 +343,6 @@ async def test_reopening_the_get_stream_over_and_over_leaves_nothing_behind(gate
     await client.tool("changed", what="tools")
     assert await client.tool("echo", nonce="alive") == "alive"
     assert gateway.rss() - rss < 4 << 20
-
-
-@on_loop
-async def test_a_stream_that_was_silent_through_a_thousand_others_is_resumed(
-    gateway: Gateway, connect: Connect
-) -> None:
-    client = await connect()
-    listener = await client.listen()
-    last = (await next_with_id(listener)).id
-    for _ in range(REMEMBERED_STREAMS + 30):
-        reply = await client.post({"id": 1, "jsonrpc": "2.0", "method": "ping"}, Accept="text/event-stream")
-        assert await reply.body()
-    listener.drop()
-    resumed = await client.listen(last)
-    assert resumed.status == 200
-    await client.tool("changed", what="tools")
-    assert "list_changed" in (await resumed.next_message())["method"]
 
 
 @on_loop

@@ -61,6 +61,7 @@ T12 a server that reads the gateway's environment
 T13 a server that looks into the gateway's process
     cli/hardening a_server_of_the_same_user_can_read_nothing_of_the_gateway
     cli/hardening a_serving_gateway_is_closed_to_who_is_of_its_user
+    cli/hardening a_server_that_is_only_checked_can_read_nothing_of_who_checks_it
     cli/hardening root_is_refused_where_strangers_reach_servers
 T14 a server that becomes another user
     upstreams/start a_child_leads_a_session_of_its_own_and_may_gain_nothing
@@ -125,4 +126,11 @@ T30 a flood of keys that nobody knows
 T31 to learn from an answer why a token was refused
     live/tokens every_bad_token_gets_the_same_answer_and_starts_nothing
     chaos/issuers causes_of_401_cannot_be_told_apart_by_the_time_they_take
+T32 to keep others from being let in, by tokens that are none
+    auth/introspection tokens_that_the_endpoint_objects_to_do_not_keep_it_from_being_asked_about_others
+    auth/introspection a_crowd_of_strangers_does_not_keep_those_who_are_known_from_their_turn
+    auth/authentication what_no_issuer_could_have_made_is_asked_about_nowhere
+T33 to go on with what a token opened when that is over
+    live/tokens an_expired_token_closes_its_streams_and_a_new_one_goes_on_with_them
+    live/tokens a_stream_whose_request_came_slowly_ends_with_its_token_too
 """

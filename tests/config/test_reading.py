@@ -43,6 +43,7 @@ def test_json_is_read_as_people_write_it(tmp_path: Path, text: str, tree: object
         ("[]", "must hold an object"),
         ("", "is not JSON at line 1, column 1"),
         ("[" * 200_000, "is nested too deep"),
+        ('{"a": ' + "9" * 5000 + "}", "holds a number that is too long"),
         (b'{"a": "\xff"}', "is not UTF-8 (byte 7)"),
         ("{}".encode("utf-16"), "is UTF-16; save it as UTF-8"),
     ],
@@ -69,6 +70,11 @@ def test_yaml_is_read_by_the_files_extension(tmp_path: Path) -> None:
         ("a:\n  - b\n c: 1\n", "not YAML at line 3"),
         ("1: one\n", "the key at line 1 must be a string"),
         ("a: !!python/object/apply:os.getcwd []\n", "not YAML at line 1"),
+        *(
+            (f"a: !!{kind} x\n", "it holds a value that is not of the type it is said to be")
+            for kind in ("float", "bool", "timestamp", "int")
+        ),
+        ("a: " + "9" * 5000 + "\n", "it holds a value that is not of the type it is said to be"),
         ("a: \x01\n", "holds a character that YAML does not allow"),
         ("- a\n", "must hold an object"),
     ],

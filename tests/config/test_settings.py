@@ -59,7 +59,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         "naming": "prefix", "mode": "list", "groups": {},
         "catalog": {
             "read": "start", "listTimeout": 2, "pageSize": 500, "retry": 5, "maxRetry": 300, "fresh": 10, "pages": 100,
-            "readTimeout": 30, "found": 5,
+            "readTimeout": 30, "found": 8,
         },
         "watchInterval": 0.5,
     }  # fmt: skip

@@ -23,7 +23,7 @@ class Refusing:
 
 def cataloguer(start: Refusing) -> Cataloguer:
     servers = {name: UpstreamSettings(name, Command(("none",))) for name in ("a", "b")}
-    return Cataloguer(CatalogSettings(retry_seconds=60), servers, start)
+    return Cataloguer(CatalogSettings(retry_seconds=60), servers.get, start)
 
 
 @on_loop

@@ -1,5 +1,6 @@
 """What the audit is told, and what it is spared."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -50,6 +51,25 @@ def test_the_id_of_a_session_is_told_as_a_hash(witness: Witness, tmp_path: Path)
     witness.session(ONE, "opened")
     assert re.fullmatch(r"[0-9a-f]{16}", records(tmp_path)[0]["session"])
     assert "the-id" not in (tmp_path / "audit").read_text()
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["file:///" + 60 * "a/../" + "etc/shadow"],
+        ["db://table?of=somebody"],
+        [f"file:///{number}" for number in range(17)],
+    ],
+)
+def test_what_is_not_shown_of_a_target_is_in_a_digest(witness: Witness, tmp_path: Path, names: list[str]) -> None:
+    witness.call(ONE, Request(1, "resources/read"), [("resources", name) for name in names], None)
+    (call,) = records(tmp_path)
+    assert call["target_digest"] == hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def test_a_target_that_is_shown_whole_needs_none(witness: Witness, tmp_path: Path) -> None:
+    witness.call(ONE, Request(1, "resources/read"), [("resources", "file:///a/b")], None)
+    assert "target_digest" not in records(tmp_path)[0]
 
 
 def test_an_outcome_names_its_call_and_says_how_long_it_took(witness: Witness, tmp_path: Path, clock: Clock) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.client import NEWEST, Client, KeptAlive, called, greeting
 from tests.support.gateway import Gateway, serving
 from tests.support.http import on_loop
+from tests.support.reloading import reloaded
 from tests.support.shelves import shelf, shelves
 from tests.support.sse_client import SseClient
 from tests.support.stateless import StatelessClient
@@ -28,14 +29,17 @@ CHOSEN = {
 }
 
 
+def library(books: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any]:
+    return shelves(
+        ("books", shelf("books", "find", "log", "state", "watch", settings=books, prompts=["review"])),
+        ("films", shelf("films", "find", "ask", settings={"tags": ["fun"]})),
+        groups=groups,
+    )
+
+
 @pytest.fixture
 def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    content = shelves(
-        ("books", shelf("books", "find", "log", "state", "watch", settings=CHOSEN, prompts=["review"])),
-        ("films", shelf("films", "find", "ask", settings={"tags": ["fun"]})),
-        groups=GROUPS,
-    )
-    with serving(content, tmp_path) as gateway:
+    with serving(library(CHOSEN, GROUPS), tmp_path) as gateway:
         yield gateway
 
 
@@ -136,3 +140,14 @@ async def test_a_tag_that_nothing_has_is_refused_and_the_known_ones_named(gatewa
     told: Any = json.loads(await reply.body())
     assert (reply.status, told["error"]["data"]["reason"]) == (400, "bad_query")
     assert told["error"]["message"] == "there is no tag 'work'; there are fun, home"
+
+
+@on_loop
+async def test_tools_are_switched_and_groups_added_without_a_restart(gateway: Gateway) -> None:
+    client = await Client(gateway, "/mcp").open()
+    await reloaded(gateway, library({"tools": {"deny": ["watch"]}}, {"new": {"servers": ["books"], "naming": "none"}}))
+    assert await names(gateway, "/mcp") == ["books__find", "books__log", "books__state", "films__find", "films__ask"]
+    assert await names(gateway, "/groups/new/mcp") == ["find", "log", "state"]
+    assert (await Client(gateway, "/groups/quiet/mcp").post(greeting())).status == 404
+    assert '"tool": "log"' in await client.tool("books__log", level="info")
+    assert (await client.call("tools/call", called("books__watch")))["error"]["code"] == -32602

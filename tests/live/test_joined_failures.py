@@ -15,6 +15,7 @@ from tests.support.gateway import ROOT, Gateway, eventually, serving
 from tests.support.http import on_loop
 from tests.support.metrics import number
 from tests.support.shelves import shelf, shelves
+from tests.support.stateless import StatelessClient, said
 
 LISTS = {"listTimeout": 0.3, "retry": 0.3, "maxRetry": 0.6, "readTimeout": 1, "fresh": 0.2, "read": "use"}
 GOOD = ("good", shelf("good", "find", "pid"))
@@ -116,6 +117,25 @@ def test_a_list_does_not_wait_for_the_slowest_and_the_rest_follows(tmp_path: Pat
 
     with serving(joined(slow, readTimeout=10), tmp_path) as gateway:
         follows(gateway)
+
+
+@pytest.mark.parametrize("policy", [[{"allow": ["bad", "good"]}], [{"allow": ["*"]}]], ids=["named", "all"])
+def test_a_call_waits_until_it_is_known_whose_it_is(policy: list[Any], tmp_path: Path) -> None:
+    slow = shelf("bad", "late", resources=["late://one"], slow=0.4)
+
+    @on_loop
+    async def calls(gateway: Gateway) -> None:
+        began = time.monotonic()
+        stateless = StatelessClient(gateway, "/mcp")
+        assert '"tool": "late"' in said(await stateless.call("tools/call", called("bad__late")))
+        assert "result" in await stateless.call("resources/read", {"uri": "late://one"})
+        unknown = await stateless.call("tools/call", called("bad__later"))
+        assert unknown["error"]["code"] == -32602
+        assert time.monotonic() - began < 5
+
+    patient = {**LISTS, "listTimeout": 5, "readTimeout": 10}
+    with serving(shelves(("bad", slow), GOOD, catalog=patient, policy=policy), tmp_path) as gateway:
+        calls(gateway)
 
 
 def test_a_server_that_can_be_read_at_last_is_there_from_then_on(tmp_path: Path) -> None:

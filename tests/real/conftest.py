@@ -39,7 +39,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     installed.require()
     folder = tmp_path_factory.mktemp("served")
-    _lay_files(folder)
+    lay_files(folder)
     config = folder / "viaduct.json"
     config.write_text(json.dumps({"mcpServers": installed.servers(folder), "viaduct": SETTINGS}))
     tokens = [
@@ -49,7 +49,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(port, folder)
 
 
-def _lay_files(folder: Path) -> None:
+def lay_files(folder: Path) -> None:
     """What the servers work on: two folders with a file each, and a repository with one commit."""
     for name in ("files", "granted"):
         (folder / name).mkdir()

@@ -71,6 +71,26 @@ def servers(folder: Path) -> Json:
     }
 
 
+def ten(folder: Path) -> Json:
+    """As `mcpServers`: ten of the registries, which all work in `folder`."""
+    some = servers(folder)
+    calc = CACHE / "node_modules/@coo-quack/calc-mcp/dist/index.js"
+    entries = {name: some[name] for name in ("everything", "filesystem", "memory", "time", "git")} | {
+        "thinking": _npm("sequential-thinking"),
+        "calc": {"command": str(NODE), "args": [str(calc)]},
+        "fetch": _pypi("fetch"),
+        "sqlite": {
+            "command": str(CACHE / "mcp1/bin/mcp-server-sqlite"),
+            "args": ["--db-path", str(folder / "some.db")],
+        },
+        "excel": {
+            "command": str(CACHE / "servers/bin/excel-mcp-server"),
+            "args": ["stdio", "--allow-dir", str(folder)],
+        },
+    }
+    return {name: {**entry, "cwd": str(folder)} for name, entry in entries.items()}
+
+
 def require() -> None:
     """Skips where nothing, or something else, was installed; where CI says that nothing may be skipped, fails."""
     stamp = CACHE / "installed"

@@ -37,7 +37,7 @@ class LegacyWorker(Worker):
         reply = await client.post(greeting())
         if reply.status not in (200, 429, 503):
             self.wrong(f"initialize was answered {reply.status}")
-        client.greeted = await client.settle(reply, 0) if reply.status == 200 else {}
+        client.greeted = await self._greeted(reply) if reply.status == 200 else {}
         self.history.outcomes[f"initialize: {'result' if 'result' in client.greeted else 'no'}"] += 1
         if "result" not in client.greeted:
             return False
@@ -46,6 +46,13 @@ class LegacyWorker(Worker):
         told = await client.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
         await told.body()
         return told.status == 202
+
+    async def _greeted(self, reply: Reply) -> Any:
+        """A stream that ends without an answer is a connection that broke: who killed the gateway may excuse it."""
+        try:
+            return await self._client.settle(reply, 0)
+        except AssertionError as unanswered:
+            raise EOFError("initialize was not answered") from unanswered
 
     async def _is_taken_up_again(self) -> bool:
         """By the next life of the gateway, where it has a store, and only there."""

@@ -37,6 +37,9 @@ class Mcp1:
     def uri(self, text: str) -> AnyUrl:
         return AnyUrl(text)
 
+    async def tools(self, client: ClientSession, cursor: str | None) -> types.ListToolsResult:
+        return await client.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+
     async def abandon(self, client: ClientSession, request_id: int) -> None:
         params = types.CancelledNotificationParams(requestId=request_id, reason="enough seen")
         await client.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))

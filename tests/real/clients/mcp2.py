@@ -15,7 +15,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.subscriptions import ResourceUpdated, event_to_notification
-from mcp.types import DiscoverResult
+from mcp.types import DiscoverResult, ListToolsResult
 from session import BOUND_SECONDS, Json, Next, wire
 
 
@@ -54,6 +54,9 @@ class Mcp2:
 
     def uri(self, text: str) -> str:
         return text
+
+    async def tools(self, client: Client, cursor: str | None) -> ListToolsResult:
+        return await client.list_tools(cursor=cursor)
 
     async def abandon(self, client: Client, request_id: int) -> None:
         """Leaving the call did it."""

@@ -6,6 +6,9 @@ export const scenarios = {
   greeting,
   lists,
   call,
+  tools,
+  attempt: call,
+  changes,
   settle,
   read,
   prompt,
@@ -45,6 +48,23 @@ async function lists({ client }) {
 
 function call(session, tool) {
   return orError(session.call(tool))
+}
+
+/** All there are, on however many pages. */
+async function tools({ client }) {
+  const found = []
+  let cursor
+  do {
+    const page = await client.listTools(cursor === undefined ? {} : { cursor })
+    found.push(...page.tools.map(({ name, inputSchema }) => ({ name, inputSchema })))
+    cursor = page.nextCursor
+  } while (cursor)
+  return found
+}
+
+/** How often it was told that the tools are others now. */
+async function changes({ told }) {
+  return told.filter(({ method }) => method === 'notifications/tools/list_changed').length
 }
 
 /** Calls a tool until it says what is to come about by itself. */

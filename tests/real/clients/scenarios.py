@@ -34,6 +34,29 @@ async def call(session: Session, tool: Json, _: Open) -> Json:
     return await _or_error(session, session.client.call_tool(tool["name"], tool.get("arguments", {})))
 
 
+async def tools(session: Session, _: Json, __: Open) -> list[Json]:
+    """All there are, on however many pages."""
+    found: list[Json] = []
+    cursor: str | None = None
+    while True:
+        page = wire(await session.sdk.tools(session.client, cursor))
+        found += [{"name": tool["name"], "inputSchema": tool["inputSchema"]} for tool in page["tools"]]
+        cursor = page.get("nextCursor")
+        if not cursor:
+            return found
+
+
+async def attempt(session: Session, tool: Json, _: Open) -> Json:
+    """Calls a tool, with whatever comes of it, within the bound."""
+    with anyio.fail_after(BOUND_SECONDS):
+        return await call(session, tool, _)
+
+
+async def changes(session: Session, _: Json, __: Open) -> int:
+    """How often it was told that the tools are others now."""
+    return sum(told["method"] == "notifications/tools/list_changed" for told in session.told)
+
+
 async def settle(session: Session, argument: Json, _: Open) -> Json:
     """Calls a tool until it says what is to come about by itself."""
     with anyio.fail_after(BOUND_SECONDS):

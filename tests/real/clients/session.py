@@ -32,6 +32,9 @@ class Sdk(Protocol):
         """Subscribes as the stateless era does."""
 
     def uri(self, text: str) -> Any: ...
+    async def tools(self, client: Any, cursor: str | None) -> BaseModel:
+        """A page of them."""
+
     async def abandon(self, client: Any, request_id: int) -> None:
         """Tells the server of a cancellation, where leaving the call does not do so by itself."""
 
