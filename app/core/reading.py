@@ -21,6 +21,8 @@ class Reading:
 
     def __init__(self, mint: Iterator[int], before: Inventory, shelves: Iterable[Shelf], pages_max: int = 100) -> None:
         self.inventory = before
+        self.has_read = False
+        """Whether at least one list is known by now."""
         self._mint = mint
         self._pages_max = pages_max
         self._shelves = tuple(shelves)
@@ -48,7 +50,7 @@ class Reading:
         if cursor is not None and cursor not in listed.cursors and len(listed.cursors) + 1 < self._pages_max:
             listed.cursors.add(cursor)
             return [self._ask(listed, cursor)]
-        self.inventory = replace(self.inventory, **{listed.shelf: tuple(listed.found)})
+        self.inventory, self.has_read = replace(self.inventory, **{listed.shelf: tuple(listed.found)}), True
         return []
 
     def give_up(self) -> None:
