@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from app.core.inventory import LISTED, Inventory, Item, Shelf, items
+from app.core.inventory import LISTED, Inventory, Item, Shelf, items, kept
 from app.protocol import methods
 from app.protocol.jsonrpc import Reply, Request, RequestId, Result, payload
 
@@ -50,7 +50,9 @@ class Reading:
         if cursor is not None and cursor not in listed.cursors and len(listed.cursors) + 1 < self._pages_max:
             listed.cursors.add(cursor)
             return [self._ask(listed, cursor)]
-        self.inventory, self.has_read = replace(self.inventory, **{listed.shelf: tuple(listed.found)}), True
+        before = self.inventory.shelf(listed.shelf)
+        self.inventory = replace(self.inventory, **{listed.shelf: kept(listed.found, before)})
+        self.has_read = True
         return []
 
     def give_up(self) -> None:

@@ -9,6 +9,7 @@ from app.core.catalog import Catalog, Conflict, composed
 from app.core.inventory import Inventory
 from app.core.joint_names import JointNames
 from app.core.joint_rules import Known, Rules
+from app.core.shaping import WHOLE
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.searching import Searching
 from app.gateway.settings import JointSettings, UpstreamSettings
@@ -19,6 +20,7 @@ from app.protocol.jsonrpc import Request
 log = logging.getLogger("viaduct.catalog")
 
 _TOLD_MAX = 10_000
+_NOTHING = composed({}, "none", WHOLE)
 
 
 class Joint:
@@ -41,7 +43,7 @@ class Joint:
         self._product = version
         self._told: set[Conflict] = set()
         """Conflicts that the log knows of."""
-        self._known: Known
+        self._known = Known({}, _NOTHING, is_whole=False)
         self.adopt(upstream, own)
 
     def adopt(self, upstream: UpstreamSettings, own: frozenset[str]) -> None:
@@ -124,7 +126,7 @@ class Joint:
 
     def _composed(self, inventories: Mapping[str, Inventory]) -> Catalog:
         ordered = {server: inventories[server] for server in self.settings.servers if server in inventories}
-        return composed(ordered, self.settings.naming, self.settings.shaping)
+        return composed(ordered, self.settings.naming, self.settings.shaping, self._known.catalog)
 
     def _tell(self, conflicts: tuple[Conflict, ...]) -> None:
         for conflict in conflicts:

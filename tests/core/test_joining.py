@@ -7,7 +7,10 @@ from msgspec import Raw
 
 from app.core.catalog import Catalog, composed
 from app.core.inventory import Inventory, Item
-from app.core.joining import Joining, Known, Open, Outcome, Rules, ToServer, ToSession, everything
+from app.core.joining import Joining
+from app.core.joint_rules import Known, Rules, everything
+from app.core.partner import Open, Outcome, ToServer
+from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.shaping import WHOLE
 from app.protocol import methods

@@ -3,10 +3,10 @@
 python -I -S shelf.py [JSON]
 
 The JSON says what it has: `tools`, `prompts`, `resources` and `templates` are names; `page` how many are on one;
-`instructions`; `about` what it says of each tool besides; `slow` for how many seconds each list takes; `after` what `tools` are once `change` was called;
-`needs` names a capability without which a client does not see the tools in `more`; `count` is how many further tools
-there are. `at` says by methods what it does instead of answering: `hang`, `exit`, `exit until FILE` is there, `noise`,
-which is no message, `endless` pages; what is no text is its result.
+`instructions`; `about` what it says of each tool besides; `slow` for how many seconds each list takes; `after` what
+`tools` are once `change` was called; `needs` names a capability without which a client does not see the tools in
+`more`; `count` is how many further tools there are. `at` says by methods what it does instead of answering: `hang`,
+`exit`, `exit until FILE` is there, `noise`, which is no message, `endless` pages; what is no text is its result.
 Every tool says who was called with what; some are known by their names:
 
     change    announces other tools          ask       asks its client the question `arguments.method`

@@ -1,0 +1,108 @@
+"""Another configuration of servers that are one, while clients use them."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.client import Client, called
+from tests.support.gateway import Gateway, eventually, serving
+from tests.support.http import on_loop, soon
+from tests.support.reloading import reloaded
+from tests.support.shelves import shelf, shelves
+from tests.support.stateless import LISTEN, StatelessClient
+
+BOOKS, FILMS = shelf("books", "pid", "sleep", "find"), shelf("films", "pid", "find", resources=["film://one"])
+CHANGED = "notifications/tools/list_changed"
+
+
+def library(groups: dict[str, Any] | None = None, **servers: dict[str, Any] | None) -> dict[str, Any]:
+    """Of books and films, and of others; None is without that one."""
+    known: dict[str, dict[str, Any] | None] = {"books": BOOKS, "films": FILMS, **servers}
+    entries = [(name, copy.deepcopy(entry)) for name, entry in known.items() if entry is not None]
+    return shelves(*entries, watchInterval=0.05, drain=3, groups=groups or {})
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    with serving(library(), tmp_path) as gateway:
+        yield gateway
+
+
+async def names(client: Client | StatelessClient) -> list[str]:
+    return [tool["name"] for tool in (await client.call("tools/list"))["result"]["tools"]]
+
+
+async def has_in_time(client: Client | StatelessClient, name: str) -> bool:
+    async def has() -> bool:
+        return name in await names(client)
+
+    return bool(await soon(has, 10))
+
+
+@on_loop
+async def test_an_added_server_is_told_of_and_the_children_of_the_others_stay(gateway: Gateway) -> None:
+    client = await Client(gateway, "/mcp").open()
+    pid = await client.tool("books__pid")
+    stream = (await client.listen()).messages()
+    await reloaded(gateway, library(songs=shelf("songs", "find")))
+    assert (await anext(stream))["method"] == CHANGED
+    assert await has_in_time(client, "songs__find")
+    assert '"server": "songs"' in await client.tool("songs__find")
+    assert await client.tool("books__pid") == pid
+
+
+@on_loop
+async def test_a_removed_server_ends_what_it_owes_and_is_there_no_more(gateway: Gateway) -> None:
+    client = await Client(gateway, "/mcp").open()
+    films = await client.tool("films__pid")
+    reply = await client.ask("tools/call", called("books__sleep", seconds=1), 7)
+    await reloaded(gateway, library(books=None, songs=shelf("songs", "find")))
+    assert '"tool": "sleep"' in (await client.settle(reply, 7))["result"]["content"][0]["text"]
+    assert not [name for name in await names(client) if name.startswith("books")]
+    assert (await client.call("tools/call", called("books__find")))["error"]["code"] == -32602
+    assert await client.tool("films__pid") == films
+    assert eventually(lambda: len(gateway.children()) <= 1), "the child of the removed server stayed"
+
+
+@on_loop
+async def test_a_changed_server_gives_the_session_another_child(gateway: Gateway) -> None:
+    client = await Client(gateway, "/mcp").open()
+    books, films = await client.tool("books__pid"), await client.tool("films__pid")
+    await reloaded(gateway, library(books=shelf("books", "pid", "borrow")))
+    assert await has_in_time(client, "books__borrow")
+    assert '"tool": "borrow"' in await client.tool("books__borrow")
+    assert await client.tool("books__pid") != books
+    assert await client.tool("films__pid") == films
+    assert "books__find" not in await names(client)
+
+
+@on_loop
+async def test_a_group_comes_and_goes(gateway: Gateway) -> None:
+    office = {"office": {"servers": ["films"]}}
+    await reloaded(gateway, library(office))
+    client = await Client(gateway, "/groups/office/mcp").open()
+    assert await names(client) == ["films__pid", "films__find"]
+    await client.tool("films__pid")
+    await reloaded(gateway, library())
+
+    async def is_gone() -> bool:
+        return await client.status() == 404
+
+    assert await soon(is_gone, 5)
+    assert eventually(lambda: not gateway.children())
+
+
+@on_loop
+async def test_stateless_clients_hear_of_it_too(gateway: Gateway) -> None:
+    client = StatelessClient(gateway, "/mcp")
+    await client.call("tools/list")
+    reply = await client.ask(LISTEN, {"notifications": {"toolsListChanged": True}})
+    stream = reply.messages()
+    await anext(stream)
+    await reloaded(gateway, library(songs=shelf("songs", "find")))
+    assert (await anext(stream))["method"] == CHANGED
+    assert await has_in_time(client, "songs__find")
+    assert '"server": "songs"' in await client.tool("songs__find")
