@@ -45,7 +45,14 @@ class Find(Struct, frozen=True):
     sees: Sight
 
 
-Outcome: TypeAlias = ToServer | ToSession | Open | Announced | Find
+class Assigned(Struct, frozen=True):
+    """The session's request is that server's."""
+
+    request: RequestId
+    server: str
+
+
+Outcome: TypeAlias = ToServer | ToSession | Open | Announced | Find | Assigned
 
 
 class Partner:

@@ -11,9 +11,10 @@ from app.core.deadlines import FOREVER
 from app.core.joining import Joining
 from app.core.joint_names import JointNames
 from app.core.joint_rules import everything
-from app.core.partner import Announced, Find, Open, Outcome, ToServer
+from app.core.partner import Announced, Assigned, Find, Open, Outcome, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
+from app.core.session import Session
 from app.gateway.access import Permit
 from app.gateway.inorder import InOrder
 from app.gateway.joint import Joint
@@ -29,6 +30,7 @@ class Client(Protocol):
     """The session."""
 
     owner: str
+    core: Session
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None: ...
 
@@ -159,6 +161,10 @@ class JoinedSeat:
                 self._open(outcome.server)
             case Announced():
                 self._joint.announced(outcome.server)
+            case Assigned():
+                limits = self._joint.deadlines.get(outcome.server)
+                if limits is not None:
+                    self._client.core.assign(outcome.request, outcome.server, limits, self._loop.time())
             case Find():
                 then = partial(self._found, outcome.request)
                 self._joint.find(self._machine.catalog, outcome.query, outcome.limit, outcome.sees, then)

@@ -24,7 +24,8 @@ _NOTHING = composed({}, "none", WHOLE)
 
 
 class Joint:
-    """`own` are servers that cannot be asked before a client is there: each of its sessions asks them itself."""
+    """`members` are its servers, by their names. One whose children are given something of their client's cannot be
+    asked before there is a client: each session asks its own."""
 
     settings: JointSettings
     rules: Rules
@@ -35,7 +36,7 @@ class Joint:
         cataloguer: Cataloguer,
         searching: Searching,
         version: str,
-        own: frozenset[str] = frozenset(),
+        members: Mapping[str, UpstreamSettings],
     ) -> None:
         self.find = searching.find
         """Gives the tools of a catalog that are nearest to a question."""
@@ -44,12 +45,14 @@ class Joint:
         self._told: set[Conflict] = set()
         """Conflicts that the log knows of."""
         self._known = Known({}, _NOTHING, is_whole=False)
-        self.adopt(upstream, own)
+        self.adopt(upstream, members)
 
-    def adopt(self, upstream: UpstreamSettings, own: frozenset[str]) -> None:
+    def adopt(self, upstream: UpstreamSettings, members: Mapping[str, UpstreamSettings]) -> None:
         """From now on they are joined so."""
         settings = upstream.joint
         assert settings is not None  # noqa: S101 - it is several
+        own = frozenset(server for server in settings.servers if members[server].templates)
+        self.deadlines = {server: members[server].deadlines for server in settings.servers}
         self.settings = settings
         self.asked = [server for server in settings.servers if server not in own]
         self._version = -1

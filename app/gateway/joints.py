@@ -1,7 +1,7 @@
 """Servers that are served as one: the views that clients have of them, and their seats there."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -109,7 +109,7 @@ class Joints:
         for (name, _), joint in views.items():
             if name in self.upstreams:
                 upstream = viewed(self.upstreams[name], *joint.settings.asked)
-                joint.adopt(upstream, self._own(upstream.servers))
+                joint.adopt(upstream, self._sites.upstreams)
                 self._views[name, joint.settings.view] = joint
         self._cataloguer.adopt(settings.catalog, change.changed, change.removed)
         self.start()
@@ -122,8 +122,9 @@ class Joints:
         key = upstream.name, settings.view
         joint = self._views.get(key)
         if joint is None:
-            own = self._own(settings.servers)
-            joint = self._views[key] = Joint(upstream, self._cataloguer, self._searching, self._settings.version, own)
+            joint = self._views[key] = Joint(
+                upstream, self._cataloguer, self._searching, self._settings.version, self._sites.upstreams
+            )
             if len(self._views) > _VIEWS_MAX:
                 self._views.popitem(last=False)
         self._views.move_to_end(key)
@@ -185,11 +186,6 @@ class Joints:
 
     def _left(self, seat: JoinedSeat) -> None:
         self._seats.pop(seat, None)
-
-    def _own(self, servers: Iterable[str]) -> frozenset[str]:
-        """Those whose children are given something of their client's."""
-        known = self._sites.upstreams
-        return frozenset(server for server in servers if server in known and known[server].templates)
 
     def _open(
         self, settings: JointSettings, mint: Iterator[int], owner: str, server: str, holder: Holder

@@ -239,3 +239,16 @@ async def test_a_deleted_session_leaves_none_of_its_children(gateway: Gateway) -
     assert len(gateway.children()) == 3
     assert (await client.delete()).status == 204
     assert eventually(lambda: not gateway.children())
+
+
+@on_loop
+async def test_each_server_has_the_time_that_its_own_settings_give_it(tmp_path: Path) -> None:
+    content = shelves(
+        ("hasty", shelf("hasty", "sleep", settings={"requestTimeout": 0.3})), ("calm", shelf("calm", "sleep"))
+    )
+    with serving(content, tmp_path) as gateway:
+        client = await opened(gateway)
+        assert '"server": "calm"' in await client.tool("calm__sleep", seconds=0.6)
+        late = await client.call("tools/call", called("hasty__sleep", seconds=5))
+        assert late["error"]["code"] == -31003
+        assert late["error"]["data"]["server"] == "hasty"
