@@ -21,6 +21,8 @@ class Reading:
 
     def __init__(self, mint: Iterator[int], before: Inventory, shelves: Iterable[Shelf], pages_max: int = 100) -> None:
         self.inventory = before
+        self.has_read = False
+        """Whether at least one list is known by now."""
         self._mint = mint
         self._pages_max = pages_max
         self._shelves = tuple(shelves)
@@ -50,6 +52,7 @@ class Reading:
             return [self._ask(listed, cursor)]
         before = self.inventory.shelf(listed.shelf)
         self.inventory = replace(self.inventory, **{listed.shelf: kept(listed.found, before)})
+        self.has_read = True
         return []
 
     def give_up(self) -> None:

@@ -45,7 +45,7 @@ class Joined:
     def drive(self, number: int, *steps: Step) -> Findings:
         client, mode = WAYS[number]
         url = f"http://127.0.0.1:{self.port}/mcp"
-        return drive(client, {"transport": "http", "mode": mode, "url": url, "token": TOKEN}, *steps)
+        return drive(client, {"transport": "http", "mode": mode, "url": url, "token": TOKEN}, *steps, seconds=180)
 
     @property
     def log(self) -> str:

@@ -50,10 +50,13 @@ function call(session, tool) {
   return orError(session.call(tool))
 }
 
-/** Calls a tool, with whatever comes of it; questions are answered by the methods in `answers`. */
+/**
+ * Calls a tool, with whatever comes of it; questions are answered by the methods in `answers`. Its server may have to
+ * start first, beside others.
+ */
 function attempt(session, { answers, ...tool }) {
   Object.assign(session.answers, answers)
-  return call(session, tool)
+  return orError(session.call(tool, { timeout: 3 * BOUND_MS }))
 }
 
 /** All there are, on however many pages. */
