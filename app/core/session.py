@@ -77,6 +77,10 @@ class Session:
             self._step(request, now)
         return self._forward(request, stream, now)
 
+    def ask_any(self, message: Request | Sequence[Message], stream: StreamId, now: float) -> list[Effect]:
+        """As `ask` or `ask_all`."""
+        return self.ask(message, stream, now) if isinstance(message, Request) else self.ask_all(message, stream, now)
+
     def ask_all(self, batch: Sequence[Message], stream: StreamId, now: float) -> list[Effect]:
         """The members of a batch, in their order: all of them or, as `ask` raises, none."""
         requests = [message for message in batch if isinstance(message, Request)]
@@ -359,11 +363,7 @@ class Session:
         return call.stream if call is not None and self.outlets.can_stream(call.stream) else None
 
     def _stream_for_unattributed(self) -> StreamId | None:
-        """Where a message goes that names no call: the only call's stream, a GET stream, the newest call's stream."""
-        able = [call.stream for call in self._calls.values() if self.outlets.can_stream(call.stream)]
-        if len(self._calls) == 1 and able:
-            return able[0]
-        return self.outlets.listener or (able[-1] if able else None)
+        return self.outlets.unattributed([call.stream for call in self._calls.values()])
 
     # Calls.
 

@@ -138,10 +138,7 @@ class LiveSession:
         ident, core = next(self._names), self.core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
         try:
-            if isinstance(message, Request):
-                effects = core.ask(message, ident, now)
-            else:
-                effects = core.ask_all(message, ident, now)
+            effects = core.ask_any(message, ident, now)
         except GatewayFault:
             core.outlets.drop(ident)
             judged.void(message)
