@@ -40,6 +40,11 @@ _FIRST: StreamId = 1
 class LiveSession:
     """`tag` names the session in its event ids; `on_end` is told once, with this session, when it is over."""
 
+    seat: Seat
+    is_confirmed = False
+    on_forsaken: Callable[[], object] | None = None
+    """Told when its client has gone before it heard the answer to its `initialize`."""
+
     def __init__(
         self,
         ident: str,
@@ -60,10 +65,6 @@ class LiveSession:
         self.upstream, self.site, self.servers = upstream.name, upstream.site, upstream.servers
         self.transport: Transport = transport
         """By which it was opened, and by no other it is reached: elsewhere nobody would hear its answers."""
-        self.seat: Seat
-        self.is_confirmed = False
-        self.on_forsaken: Callable[[], object] | None = None
-        """Told when its client has gone before it heard the answer to its `initialize`."""
         self.when_quiet: set[Callable[[], object]] = set()
         """Told once, when no call is in flight any more."""
         self.core = core
