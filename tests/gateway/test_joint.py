@@ -40,7 +40,7 @@ def knowing(naming: Naming = "prefix", mode: Mode = "list", patience: float = 0.
     servers = {name: UpstreamSettings(name, Command(("none",))) for name in ("a", "b")}
     cataloguer = Cataloguer(CatalogSettings(), servers.get, start)
     settings = JointSettings(("a", "b"), naming, mode=mode, patience_seconds=patience)
-    joint = Joint(UpstreamSettings("/mcp", Command(()), joint=settings), cataloguer, Searching(), "1")
+    joint = Joint(UpstreamSettings("/mcp", Command(()), joint=settings), cataloguer, Searching(), "1", servers)
     learn(cataloguer, "a", "find")
     return joint, cataloguer
 
