@@ -228,7 +228,9 @@ class Joining:
         outcomes: list[Outcome] = []
         partner = self._partner(route.server, outcomes)
         self._owners[request.id] = route.server
-        return [*outcomes, Assigned(request.id, route.server), *partner.submit(route.request)]
+        outcomes.append(Assigned(request.id, route.server))
+        outcomes += partner.submit(route.request)
+        return outcomes
 
     def _partner(self, server: str, outcomes: list[Outcome]) -> Partner:
         partner = self._partners.get(server)
@@ -286,9 +288,7 @@ class Joining:
             if noted is not None and isinstance(reply, Result):
                 self._record(noted)
             self._forget(reply.id)
-            if isinstance(reply, Result):
-                reply = Result(reply.id, relinked(reply.result, lambda uri: self.catalog.public_uri(server, uri)))
-            return [ToSession(reply)]
+            return [ToSession(self._in_public(server, reply) if isinstance(reply, Result) else reply)]
         if partner.is_greeting(reply):
             return self._greeted(server, partner, reply)
         outcomes, is_read = partner.read(reply)
@@ -337,6 +337,10 @@ class Joining:
 
     def _to(self, server: str, message: Message) -> list[Outcome]:
         return [ToServer(server, message)] if server in self._partners else []
+
+    def _in_public(self, server: str, reply: Result) -> Result:
+        found = relinked(reply.result, lambda uri: self.catalog.public_uri(server, uri))
+        return reply if found is reply.result else Result(reply.id, found)
 
     def _forget(self, ident: RequestId | None) -> None:
         if ident is not None:

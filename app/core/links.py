@@ -27,7 +27,7 @@ def relinked(result: Raw, public: Public) -> Raw:
     """With each such URI as it is in public; everything else stays the bytes it was, and so does all where none
     changes. Parameters of a question are read like a result."""
     said = bytes(result)
-    if b'"uri"' not in said and b"\\u" not in said:
+    if b'"uri"' not in said and (b"\\" not in said or b"\\u" not in said):
         return result
     return _members(result, public, _RESULT) or result
 

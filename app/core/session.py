@@ -121,9 +121,11 @@ class Session:
         """One of several servers has that request, and is waited for as long as its own settings say."""
         call = self._calls.get(ident) if isinstance(ident, int) else None
         if call is not None:
-            call.server, call.patience = server, limits.request
-            call.quiet_at, call.max_at = now + limits.request, now + limits.max_request
-            self.due = min(self.due, call.quiet_at, call.max_at)
+            call.server = server
+            if limits is not self.deadlines:
+                call.patience = limits.request
+                call.quiet_at, call.max_at = now + limits.request, now + limits.max_request
+                self.due = min(self.due, call.quiet_at, call.max_at)
 
     def close(self, reason: str) -> list[Effect]:
         """The session ends: what it still owed gets its last word."""

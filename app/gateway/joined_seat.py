@@ -157,14 +157,14 @@ class JoinedSeat:
                 member = self._members.get(outcome.server)
                 if member is not None:
                     member.seat.submit(outcome.message)
-            case Open():
-                self._open(outcome.server)
-            case Announced():
-                self._joint.announced(outcome.server)
             case Assigned():
                 limits = self._joint.deadlines.get(outcome.server)
                 if limits is not None:
                     self._client.core.assign(outcome.request, outcome.server, limits, self._loop.time())
+            case Open():
+                self._open(outcome.server)
+            case Announced():
+                self._joint.announced(outcome.server)
             case Find():
                 then = partial(self._found, outcome.request)
                 self._joint.find(self._machine.catalog, outcome.query, outcome.limit, outcome.sees, then)
