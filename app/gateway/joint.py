@@ -79,6 +79,8 @@ class Joint:
     def known(self) -> Known:
         """What is known now; whoever asks wants to know."""
         cataloguer = self._cataloguer
+        if self._known.is_whole and self._version == cataloguer.version:
+            return self._known
         cataloguer.want(self.asked)
         if self._version != cataloguer.version:
             self._version = cataloguer.version
