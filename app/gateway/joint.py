@@ -39,6 +39,7 @@ class Joint:
         version: str,
         members: Mapping[str, UpstreamSettings],
     ) -> None:
+        self.name = upstream.name
         self.find = searching.find
         """Gives the tools of a catalog that are nearest to a question."""
         self._cataloguer = cataloguer

@@ -221,7 +221,7 @@ HOARDING = """
 """
 THRIFTY = f"""{HOARDING}
     import resource
-    resource.setrlimit(resource.RLIMIT_AS, (760 << 20, 760 << 20))
+    resource.setrlimit(resource.RLIMIT_AS, (680 << 20, 680 << 20))
 """
 FEW_DESCRIPTORS = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))"
 SOME_DESCRIPTORS = FEW_DESCRIPTORS.replace("80", "4000")

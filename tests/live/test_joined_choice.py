@@ -93,9 +93,9 @@ async def listed(client: Any, key: str = "tools") -> list[str]:
     return [each[name] for each in (await client.call(method))["result"][key]]
 
 
-def wrapped(name: str, **arguments: Any) -> dict[str, Any]:
+def wrapped(tool: str, **arguments: Any) -> dict[str, Any]:
     """The parameters of a call of the tool that calls others."""
-    return {"name": "call_tool", "arguments": {"name": name, "arguments": arguments}}
+    return {"name": "call_tool", "arguments": {"name": tool, "arguments": arguments}}
 
 
 async def by_search(client: Any, name: str, **arguments: Any) -> str:
@@ -311,6 +311,18 @@ async def test_what_one_may_not_use_is_answered_like_what_does_not_exist(
             missing = json.dumps((await other.call(method, unknown))["error"])
             assert refused.replace(name, nothing[0]).replace(uri, nothing[1]) == missing, (method, params)
     assert '"server": "films"' in await other.tool("films__find")
+
+
+@every_way
+@on_loop
+async def test_a_call_of_a_call_is_none(tmp_path: Path, connect: Connect) -> None:
+    """The audit would know it by the outer one."""
+    path = tmp_path / "audit.jsonl"
+    with serving(shelves(*entries(), audit={"path": str(path)}), tmp_path) as gateway:
+        client = await connect(gateway, "?mode=search")
+        answer = await client.call("tools/call", wrapped("call_tool", name="films__burn", arguments={}))
+        assert answer["error"]["code"] == -32602
+        assert answer["error"]["data"]["executed"] == "no"
 
 
 @both

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,25 @@ async def test_a_group_comes_and_goes(gateway: Gateway) -> None:
 
     assert await soon(is_gone, 5)
     assert eventually(lambda: not gateway.children())
+
+
+@on_loop
+async def test_what_is_denied_is_so_in_a_view_that_many_others_were_wanted_after(tmp_path: Path) -> None:
+    """Clients choose the views, and only so many are kept for who comes next."""
+    tags = list("abcdefg")
+
+    def tagged(**choice: Any) -> dict[str, Any]:
+        return library(books={**copy.deepcopy(BOOKS), "tags": tags, **choice}, films={**FILMS, "tags": tags})
+
+    with serving(tagged(), tmp_path) as gateway:
+        client = await Client(gateway, "/mcp?tags=a").open()
+        assert "books__find" in await names(client)
+        for chosen in chain(*(combinations(tags[1:], number) for number in range(1, 7))):
+            for mode in ("list", "search"):
+                await names(StatelessClient(gateway, f"/mcp?tags={','.join(chosen)}&mode={mode}"))
+        await reloaded(gateway, tagged(tools={"deny": ["find"]}))
+        assert "books__find" not in await names(client)
+        assert (await client.call("tools/call", called("books__find")))["error"]["code"] == -32602
 
 
 @on_loop
