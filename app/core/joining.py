@@ -22,7 +22,7 @@ from app.core.inventory import LISTED, SHELF_OF, Inventory, wanted
 from app.core.joint_rules import Known, Rules
 from app.core.ledger import too_many_subscriptions, unexecuted
 from app.core.links import relinked
-from app.core.partner import Announced, Assigned, Find, Outcome, Partner, ToServer
+from app.core.partner import Announced, Find, Outcome, Partner, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.routing import routed
@@ -228,7 +228,6 @@ class Joining:
         outcomes: list[Outcome] = []
         partner = self._partner(route.server, outcomes)
         self._owners[request.id] = route.server
-        outcomes.append(Assigned(request.id, route.server))
         outcomes += partner.submit(route.request)
         return outcomes
 

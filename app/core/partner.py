@@ -45,14 +45,7 @@ class Find(Struct, frozen=True):
     sees: Sight
 
 
-class Assigned(Struct, frozen=True):
-    """The session's request is that server's."""
-
-    request: RequestId
-    server: str
-
-
-Outcome: TypeAlias = ToServer | ToSession | Open | Announced | Find | Assigned
+Outcome: TypeAlias = ToServer | ToSession | Open | Announced | Find
 
 
 class Partner:

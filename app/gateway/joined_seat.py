@@ -11,7 +11,7 @@ from app.core.deadlines import FOREVER
 from app.core.joining import Joining
 from app.core.joint_names import JointNames
 from app.core.joint_rules import everything
-from app.core.partner import Announced, Assigned, Find, Open, Outcome, ToServer
+from app.core.partner import Announced, Find, Open, Outcome, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.session import Session
@@ -23,7 +23,7 @@ from app.gateway.patient import PatientTimer
 from app.gateway.settings import SiteName, UpstreamSettings
 from app.protocol import methods
 from app.protocol.faults import GatewayFault
-from app.protocol.jsonrpc import Message, Notification, RequestId, Result
+from app.protocol.jsonrpc import Message, Notification, Request, RequestId, Result
 
 
 class Client(Protocol):
@@ -83,7 +83,18 @@ class JoinedSeat:
         if isinstance(message, Notification) and message.method == methods.CANCELLED:
             ident = methods.cancelled_id(message)
             self._cancelled = (None if ident is None else self._machine.owner_of(ident)) or ""
-        self._perform(self._machine.submit(message, self._loop.time(), self._sight))
+        now = self._loop.time()
+        outcomes = self._machine.submit(message, now, self._sight)
+        if isinstance(message, Request):
+            self._assign(message.id, now)
+        self._perform(outcomes)
+
+    def _assign(self, ident: RequestId, now: float) -> None:
+        """Where one server is to answer it, its deadlines are those of that."""
+        server = self._machine.owner_of(ident)
+        limits = None if server is None else self._joint.deadlines.get(server)
+        if server is not None and limits is not None:
+            self._client.core.assign(ident, server, limits, now)
 
     def withdraw(self, ident: int, /) -> bool:
         if self._machine.withdraw(ident):
@@ -157,10 +168,6 @@ class JoinedSeat:
                 member = self._members.get(outcome.server)
                 if member is not None:
                     member.seat.submit(outcome.message)
-            case Assigned():
-                limits = self._joint.deadlines.get(outcome.server)
-                if limits is not None:
-                    self._client.core.assign(outcome.request, outcome.server, limits, self._loop.time())
             case Open():
                 self._open(outcome.server)
             case Announced():
