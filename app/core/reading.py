@@ -23,7 +23,7 @@ class Reading:
         self.inventory = before
         self._mint = mint
         self._pages_max = pages_max
-        self._shelves = tuple(shelves)
+        self.shelves = tuple(shelves)
         self._asked: dict[RequestId, _List] = {}
 
     @property
@@ -31,7 +31,7 @@ class Reading:
         return not self._asked
 
     def begin(self) -> list[Request]:
-        return [self._ask(_List(shelf), None) for shelf in self._shelves]
+        return [self._ask(_List(shelf), None) for shelf in self.shelves]
 
     def expects(self, ident: RequestId | None) -> bool:
         return ident in self._asked
