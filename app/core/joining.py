@@ -20,12 +20,13 @@ from app.core.catalog import Sight
 from app.core.deadlines import FOREVER
 from app.core.inventory import LISTED, SHELF_OF, Inventory, wanted
 from app.core.joint_rules import Known, Rules
-from app.core.ledger import too_many_subscriptions, unexecuted
+from app.core.ledger import unexecuted
 from app.core.links import relinked
 from app.core.partner import Announced, Find, Outcome, Partner, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.routing import routed
+from app.core.subscribed import Subscribed
 from app.protocol import methods
 from app.protocol.faults import BadParams, GatewayFault
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
@@ -61,10 +62,7 @@ class Joining:
         self._asking = Asking(rules.bounds.questions)
         self._held: list[_Held] = []
         self._owners: dict[RequestId, str] = {}
-        self._noted: dict[RequestId, Request] = {}
-        """Subscriptions that count once they are answered."""
-        self._later = dict(self.told.subscribed)
-        """Those of the session before that are still to be made."""
+        self._subscribed = Subscribed(self.told.subscribed)
         self._is_greeted = told is not None
 
     @property
@@ -102,16 +100,16 @@ class Joining:
                 return [] if answered is None else self._to(*answered)
 
     def wake(self) -> list[Outcome]:
-        """What the session before had subscribed to is subscribed to again, once it is known whose it is."""
+        """What was subscribed to is subscribed to again, where its server is gone, once it is known whose it is."""
         outcomes: list[Outcome] = []
-        for uri, params in list(self._later.items()):
-            owner = self.catalog.owner_of(uri)
-            if owner is None or not (self._known.is_whole or self.catalog.find("resources", uri)):
-                continue
-            del self._later[uri]
-            request = routed(Request(next(self._mint), methods.SUBSCRIBE, params), self.catalog)
-            outcomes += self._partner(owner[0], outcomes).submit(request.request)
+        for server in sorted(self._subscribed.due(self.catalog, self._known)):
+            outcomes += self._partner(server, outcomes).again(self._to_subscribe(server))
         return outcomes
+
+    def renewed(self, server: str) -> list[Outcome]:
+        """It is configured otherwise now: what it offered this session says nothing of what it will."""
+        self._own.pop(server, None)
+        return self._news(self._recompose())
 
     def withdraw(self, ident: int) -> bool:
         """Take back what waits here; False where a server has it, or is about to."""
@@ -119,28 +117,29 @@ class Joining:
         was_held, self._held = len(kept) < len(self._held), kept
         owner = self._owners.get(ident)
         if was_held or (owner is not None and self._partners[owner].withdraw(ident)):
-            self._owners.pop(ident, None)
+            self._forget(ident)
             return True
         return False
 
     # The servers speak.
 
-    def receive(self, server: str, message: Message, about: RequestId | None = None) -> list[Outcome]:
+    def receive(self, server: str, message: Message, now: float, about: RequestId | None = None) -> list[Outcome]:
         partner = self._partners.get(server)
         if partner is None:
             return []
         match message:
             case Result() | Failure():
-                return self._replied(server, partner, message)
+                return self._replied(server, partner, message, now)
             case Notification():
-                return self._told_by(server, partner, message)
+                return self._told_by(server, partner, message, now)
             case Request():
                 return [self._asking.asked(server, self._relinked(server, message), about)]
 
     def lost(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> list[Outcome]:
         """It is gone, and comes back only when it is needed again."""
         outcomes = self.bereft(server, fault, withdraw)
-        self._partners.pop(server, None)
+        if self._partners.pop(server, None) is not None:
+            self._subscribed.lost(server, self.catalog)
         return outcomes
 
     def bereft(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> list[Outcome]:
@@ -154,6 +153,7 @@ class Joining:
             is_unsent = partner.withdraw(ident) or withdraw(ident)
             self._forget(ident)
             outcomes.append(ToSession(failure(ident, unexecuted(fault) if is_unsent else fault)))
+        partner.bereft()
         return outcomes
 
     # What is known changes, and time passes.
@@ -170,10 +170,14 @@ class Joining:
         outcomes: list[Outcome] = self._news(changed)
         if known.is_whole:
             outcomes += self._answer_held(lambda _held: True)
-        return [*outcomes, *(self.wake() if self._later else ())]
+        return [*outcomes, *(self.wake() if self._subscribed.later else ())]
 
     def tick(self, now: float) -> list[Outcome]:
-        return self._answer_held(lambda held: held.until <= now)
+        outcomes = self._answer_held(lambda held: held.until <= now)
+        for partner in self._partners.values():
+            outcomes += partner.reread((), now) if partner.due <= now else ()
+        self._set_due()
+        return outcomes
 
     # The session's side, in detail.
 
@@ -184,13 +188,15 @@ class Joining:
             case methods.SET_LEVEL:
                 return self._leveled(request)
             case methods.SUBSCRIBE | methods.UNSUBSCRIBE:
-                self._note(request)
-                return self._pass(request)
+                self._subscribed.note(request, self._rules.bounds)
+                return self._pass(request, now)
             case method if method == methods.INITIALIZE or method in SHELF_OF:
                 return self._listed(request, now, sees)
             case _:
                 search = finding.search(request, self._rules.found) if self._rules.finds else None
-                return self._pass(request) if search is None else [Find(request.id, search.query, search.limit, sees)]
+                if search is None:
+                    return self._pass(request, now)
+                return [Find(request.id, search.query, search.limit, sees)]
 
     def _listed(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
         """Now, or when more is known."""
@@ -222,23 +228,29 @@ class Joining:
         self.told = Told(UNSET if initialize.params is None else initialize.params, answer)
         return [ToSession(Result(initialize.id, answer))]
 
-    def _pass(self, request: Request) -> list[Outcome]:
+    def _pass(self, request: Request, now: float) -> list[Outcome]:
         call = finding.unwrapped(request) if self._rules.finds else request
         route = routed(call, self.catalog)
         outcomes: list[Outcome] = []
         partner = self._partner(route.server, outcomes)
         self._owners[request.id] = route.server
-        outcomes += partner.submit(route.request)
+        outcomes += partner.submit(route.request, now)
         return outcomes
 
     def _partner(self, server: str, outcomes: list[Outcome]) -> Partner:
         partner = self._partners.get(server)
         if partner is None:
             inventory = self._own.get(server) or self._known.inventories.get(server) or Inventory()
-            partner = self._partners[server] = Partner(server, self._mint, self._rules.bounds, inventory)
+            partner = self._partners[server] = Partner(
+                server, self._mint, self._rules.bounds, inventory, self._rules.pages
+            )
             params = self.told.initialize
             outcomes += partner.greet(None if params is UNSET else params)
+            partner.again(self._to_subscribe(server))
         return partner
+
+    def _to_subscribe(self, server: str) -> list[Request]:
+        return self._subscribed.take(server, self.catalog, self._known)
 
     def _leveled(self, request: Request) -> list[Outcome]:
         if request.params is None or methods.log_level(request.params) not in methods.LOG_LEVELS:
@@ -249,14 +261,6 @@ class Joining:
             if "logging" in partner.inventory.capabilities:
                 outcomes += partner.ask(methods.SET_LEVEL, request.params)
         return outcomes
-
-    def _note(self, request: Request) -> None:
-        bounds, subscribed = self._rules.bounds, self.told.subscribed
-        if request.method == methods.SUBSCRIBE:
-            size = sum(map(len, subscribed.values())) + len(request.params or b"")
-            if len(subscribed) + len(self._noted) >= bounds.subscriptions or size > bounds.subscription_bytes:
-                raise too_many_subscriptions()
-        self._noted[request.id] = request
 
     def _notified(self, notification: Notification) -> list[Outcome]:
         match notification.method:
@@ -281,16 +285,17 @@ class Joining:
 
     # The servers' side, in detail.
 
-    def _replied(self, server: str, partner: Partner, reply: Reply) -> list[Outcome]:
+    def _replied(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if reply.id is not None and self._owners.get(reply.id) == server:
-            noted = self._noted.get(reply.id or 0) if self._noted else None
-            if noted is not None and isinstance(reply, Result):
-                self._record(noted)
+            self._subscribed.answered(reply.id, reply)
+            if self.told.subscribed is not self._subscribed.kept:
+                self.told = replace(self.told, subscribed=self._subscribed.kept)
             self._forget(reply.id)
             return [ToSession(self._in_public(server, reply) if isinstance(reply, Result) else reply)]
         if partner.is_greeting(reply):
-            return self._greeted(server, partner, reply)
-        outcomes, is_read = partner.read(reply)
+            return self._greeted(server, partner, reply, now)
+        outcomes, is_read = partner.read(reply, now)
+        self._set_due()
         if not is_read:
             return outcomes
         if partner.inventory != self._known.inventories.get(server):
@@ -299,23 +304,26 @@ class Joining:
             self._own.pop(server, None)
         return [*outcomes, *self._news(self._recompose() | self._announced.pop(server, set()))]
 
-    def _greeted(self, server: str, partner: Partner, reply: Reply) -> list[Outcome]:
+    def _greeted(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if isinstance(reply, Result):
             told = {} if self.told.level is UNSET else {methods.SET_LEVEL: self.told.level}
-            return partner.greeted(reply.result, told)
+            return partner.greeted(reply.result, told, now)
         outcomes: list[Outcome] = []
         for ident in self._owed_by(server):
             self._forget(ident)
             outcomes.append(ToSession(Failure(ident, reply.error)))
         del self._partners[server]
+        self._subscribed.lost(server, self.catalog)
         return outcomes
 
-    def _told_by(self, server: str, partner: Partner, notification: Notification) -> list[Outcome]:
+    def _told_by(self, server: str, partner: Partner, notification: Notification, now: float) -> list[Outcome]:
         match notification.method:
             case method if method in methods.LIST_CHANGED:
                 self._announced.setdefault(server, set()).add(method)
                 shelves = [shelf for shelf in wanted(partner.inventory) if LISTED[shelf].changed == method]
-                return [Announced(server), *(partner.reread(shelves) if shelves else ())]
+                asked = partner.reread(shelves, now)
+                self._set_due()
+                return [Announced(server), *asked]
             case methods.RESOURCE_UPDATED:
                 uri = self.catalog.public_uri(server, methods.resource_uri(notification.params))
                 return [ToSession(methods.with_field(notification, "uri", uri))]
@@ -344,17 +352,10 @@ class Joining:
     def _forget(self, ident: RequestId | None) -> None:
         if ident is not None:
             self._owners.pop(ident, None)
-            self._noted.pop(ident, None)
+            self._subscribed.answered(ident, None)
 
     def _owed_by(self, server: str) -> list[int]:
         return [ident for ident, owner in self._owners.items() if owner == server and isinstance(ident, int)]
-
-    def _record(self, request: Request) -> None:
-        uri = methods.resource_uri(request.params)
-        subscribed = {known: kept for known, kept in self.told.subscribed.items() if known != uri}
-        if request.method == methods.SUBSCRIBE and request.params is not None:
-            subscribed[uri] = request.params
-        self.told = replace(self.told, subscribed=subscribed)
 
     def _recompose(self) -> set[str]:
         """What the client would have to be told of."""
@@ -376,4 +377,5 @@ class Joining:
         return [outcome for held in due for outcome in self._answer(held.request, held.sees)]
 
     def _set_due(self) -> None:
-        self.due = min((held.until for held in self._held), default=FOREVER)
+        begins = [partner.due for partner in self._partners.values()]
+        self.due = min([*begins, *(held.until for held in self._held)], default=FOREVER)

@@ -32,6 +32,8 @@ class Rules(Struct, frozen=True):
     finds: bool = False
     found: int = 5
     page: int = 500
+    pages: int = 100
+    """So many pages are read of one list."""
     patience: float = 2.0
     bounds: Bounds = BOUNDS
     eager: frozenset[str] = frozenset()

@@ -25,7 +25,7 @@ class Reading:
         """Whether at least one list is known by now."""
         self._mint = mint
         self._pages_max = pages_max
-        self._shelves = tuple(shelves)
+        self.shelves = tuple(shelves)
         self._asked: dict[RequestId, _List] = {}
 
     @property
@@ -33,7 +33,7 @@ class Reading:
         return not self._asked
 
     def begin(self) -> list[Request]:
-        return [self._ask(_List(shelf), None) for shelf in self._shelves]
+        return [self._ask(_List(shelf), None) for shelf in self.shelves]
 
     def expects(self, ident: RequestId | None) -> bool:
         return ident in self._asked

@@ -43,6 +43,11 @@ class Cataloguer:
         """Of those who wait for news."""
         self._is_closed = False
 
+    @property
+    def pages_max(self) -> int:
+        """So many are read of one list."""
+        return self._settings.pages_max
+
     def want(self, servers: Iterable[str]) -> None:
         """From now on, what these servers offer is to be known."""
         for server in servers:

@@ -22,7 +22,7 @@ from app.gateway.lasting import Holder, LastingSeat, TakePlace
 from app.gateway.patient import PatientTimer
 from app.gateway.settings import SiteName, UpstreamSettings
 from app.protocol import methods
-from app.protocol.faults import GatewayFault
+from app.protocol.faults import GatewayFault, ShuttingDown
 from app.protocol.jsonrpc import Message, Notification, Request, RequestId, Result
 
 
@@ -39,6 +39,10 @@ class Client(Protocol):
     @property
     def permit(self) -> Permit | None:
         """What its client may do now."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its client waits for anything."""
 
 
 class JoinedSeat:
@@ -88,6 +92,8 @@ class JoinedSeat:
         if isinstance(message, Request):
             self._assign(message.id, now)
         self._perform(outcomes)
+        if self._cancelled in self._members:
+            self._members[self._cancelled].settle()
 
     def _assign(self, ident: RequestId, now: float) -> None:
         """Where one server is to answer it, its deadlines are those of that."""
@@ -137,16 +143,25 @@ class JoinedSeat:
         return self._machine.is_busy(server)
 
     def heard(self, server: str, message: Message, about: RequestId | None) -> None:
-        self._perform(self._machine.receive(server, message, about))
+        self._perform(self._machine.receive(server, message, self._loop.time(), about))
 
     def bereft(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
         self._perform(self._machine.bereft(server, fault, withdraw))
+        if server in self._members:
+            self._members[server].settle()
 
     def lost(self, server: str, fault: GatewayFault) -> None:
         member = self._members.pop(server, None)
         self._perform(self._machine.lost(server, fault, _never if member is None else member.seat.withdraw))
         if member is not None:
             member.seat.leave()
+            member.settle()
+
+    def renewed(self, server: str) -> None:
+        """It is configured otherwise now. There is no child of it before somebody wants something or listens."""
+        self._perform(self._machine.renewed(server))
+        if self._client.is_live and server in self._members:
+            self._members[server].seat.wake()
 
     # What is to be done.
 
@@ -190,6 +205,8 @@ class JoinedSeat:
 
     def _learn(self) -> None:
         self._perform(self._machine.learn(self._joint.known, self._joint.rules))
+        for server in self._members.keys() - set(self._joint.settings.servers):
+            self._members[server].dismiss()
 
     def _arm(self) -> None:
         self._disarm()
@@ -228,19 +245,33 @@ class Member:
 
     def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: GatewayFault) -> None:
         """The server is configured so now."""
-        if not self.seat.reseat(upstream, take_place, fault):
+        if self.seat.reseat(upstream, take_place, fault):
+            self._joined.renewed(self._server)
+        else:
             self._joined.lost(self._server, fault)
 
     def close(self, fault: GatewayFault) -> None:
         """There is no such server any more."""
         self._joined.lost(self._server, fault)
 
+    def dismiss(self) -> None:
+        """It is not one of the several any more, though it may be there otherwise; its calls are waited for."""
+        if self.is_busy:
+            self.when_quiet.add(self.dismiss)
+        else:
+            gone = "the server is not one of these any more"
+            self._joined.lost(self._server, ShuttingDown(gone, reason="server_removed", executed="unknown"))
+
+    def settle(self) -> None:
+        """Less may be owed than before."""
+        while self.when_quiet and not self.is_busy:
+            self.when_quiet.pop()()
+
     # As who has a seat.
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None:
         self._joined.heard(self._server, message, about)
-        while self.when_quiet and not self.is_busy:
-            self.when_quiet.pop()()
+        self.settle()
 
     def remember(self, _told: Told, /) -> None:
         """What the client was told by all of them together is kept, and each is told anew."""

@@ -70,6 +70,7 @@ class Joint:
             is_search,
             settings.found,
             settings.page,
+            self._cataloguer.pages_max,
             settings.patience_seconds,
             upstream.bounds,
             own,

@@ -1,6 +1,7 @@
 """Another configuration of servers that are one, while clients use them."""
 
 import copy
+import json
 from collections.abc import Iterator
 from itertools import chain, combinations
 from pathlib import Path
@@ -94,6 +95,50 @@ async def test_a_group_comes_and_goes(gateway: Gateway) -> None:
 
     assert await soon(is_gone, 5)
     assert eventually(lambda: not gateway.children())
+
+
+@on_loop
+async def test_who_listens_to_a_resource_is_not_deaf_after_its_server_changed(gateway: Gateway) -> None:
+    """Somebody else looks, so that nothing but its listening brings it to the next child."""
+    common = {"isolation": "shared"}
+    await reloaded(gateway, library(films=shelf("films", "state", resources=["film://one"], settings=common)))
+    client, other = await Client(gateway, "/mcp").open(), StatelessClient(gateway, "/servers/films/mcp")
+    assert (await client.call("resources/subscribe", {"uri": "film://one"}))["result"] == {}
+    await client.listen()
+    await reloaded(gateway, library(films=shelf("films", "state", "pid", resources=["film://one"], settings=common)))
+
+    async def is_subscribed() -> bool:
+        return "film://one" in json.loads(await other.tool("state"))["subscribed"]
+
+    assert await soon(is_subscribed, 5)
+
+
+@on_loop
+async def test_a_group_lets_the_children_go_of_a_server_that_it_has_no_more(gateway: Gateway) -> None:
+    await reloaded(gateway, library({"office": {"servers": ["books", "films"]}}))
+    client = await Client(gateway, "/groups/office/mcp").open()
+    films = await client.tool("films__pid")
+    reply = await client.ask("tools/call", called("books__sleep", seconds=1), 7)
+    await reloaded(gateway, library({"office": {"servers": ["films"]}}))
+    assert '"tool": "sleep"' in (await client.settle(reply, 7))["result"]["content"][0]["text"]
+    assert eventually(lambda: len(gateway.children()) == 1), "the child of the other server stayed"
+    assert await client.tool("films__pid") == films
+
+
+@on_loop
+async def test_a_call_that_was_cancelled_does_not_hold_a_removed_server(tmp_path: Path) -> None:
+    def patient(**servers: Any) -> dict[str, Any]:
+        content = library(songs=FILMS, **servers)
+        content["viaduct"]["drain"] = 60
+        return content
+
+    with serving(patient(), tmp_path) as gateway:
+        client = await Client(gateway, "/mcp").open()
+        await client.tool("books__pid")
+        await client.ask("tools/call", called("books__sleep", seconds=30), 7)
+        await reloaded(gateway, patient(books=None))
+        await client.tell("notifications/cancelled", {"requestId": 7})
+        assert eventually(lambda: not gateway.children(), 10)
 
 
 @on_loop
