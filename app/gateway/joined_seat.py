@@ -84,6 +84,8 @@ class JoinedSeat:
             ident = methods.cancelled_id(message)
             self._cancelled = (None if ident is None else self._machine.owner_of(ident)) or ""
         self._perform(self._machine.submit(message, self._loop.time(), self._sight))
+        if self._cancelled in self._members:
+            self._members[self._cancelled].tell_if_quiet()
 
     def withdraw(self, ident: int, /) -> bool:
         if self._machine.withdraw(ident):
@@ -110,6 +112,8 @@ class JoinedSeat:
         for member in members.values():
             member.seat.leave()
         self._on_leave(self)
+        for member in members.values():
+            member.tell()
 
     @property
     def _sight(self) -> Sight:
@@ -130,12 +134,15 @@ class JoinedSeat:
 
     def bereft(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
         self._perform(self._machine.bereft(server, fault, withdraw))
+        if server in self._members:
+            self._members[server].tell_if_quiet()
 
     def lost(self, server: str, fault: GatewayFault) -> None:
         member = self._members.pop(server, None)
         self._perform(self._machine.lost(server, fault, _never if member is None else member.seat.withdraw))
         if member is not None:
             member.seat.leave()
+            member.tell()
 
     # What is to be done.
 
@@ -207,7 +214,7 @@ class Member:
 
     def __init__(self, joined: JoinedSeat, server: str) -> None:
         self.when_quiet: set[Callable[[], object]] = set()
-        """Told once, when the server owes nothing any more."""
+        """Told once, when the server owes nothing any more, or nobody that it could owe it to is left."""
         self._joined = joined
         self._server = server
 
@@ -228,12 +235,19 @@ class Member:
         """There is no such server any more."""
         self._joined.lost(self._server, fault)
 
+    def tell(self) -> None:
+        while self.when_quiet:
+            self.when_quiet.pop()()
+
+    def tell_if_quiet(self) -> None:
+        if self.when_quiet and not self.is_busy:
+            self.tell()
+
     # As who has a seat.
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None:
         self._joined.heard(self._server, message, about)
-        while self.when_quiet and not self.is_busy:
-            self.when_quiet.pop()()
+        self.tell_if_quiet()
 
     def remember(self, _told: Told, /) -> None:
         """What the client was told by all of them together is kept, and each is told anew."""
