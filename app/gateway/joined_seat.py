@@ -127,6 +127,8 @@ class JoinedSeat:
         for member in members.values():
             member.seat.leave()
         self._on_leave(self)
+        for member in members.values():
+            member.tell()
 
     @property
     def _sight(self) -> Sight:
@@ -231,7 +233,7 @@ class Member:
 
     def __init__(self, joined: JoinedSeat, server: str) -> None:
         self.when_quiet: set[Callable[[], object]] = set()
-        """Told once, when the server owes nothing any more."""
+        """Told once, when the server owes nothing any more, or nobody that it could owe it to is left."""
         self._joined = joined
         self._server = server
 

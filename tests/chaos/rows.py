@@ -221,6 +221,7 @@ F70 a token whose scopes do not do for one tool
     live/policy what_a_further_scope_would_open_is_answered_with_that_scope
 F71 an issuer that goes down
     chaos/issuers while_an_issuer_is_down_its_known_keys_still_admit
+    chaos/issuers while_an_issuer_is_down_another_configuration_still_admits_by_its_known_keys
 F72 an issuer that was never there
     chaos/issuers an_issuer_that_was_never_reached_makes_nobody_throw_a_token_away
 F74 keys that change under load

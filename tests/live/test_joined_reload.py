@@ -2,6 +2,7 @@
 
 import copy
 import json
+import time
 from collections.abc import Iterator
 from itertools import chain, combinations
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.client import Client, called
-from tests.support.gateway import Gateway, eventually, serving
-from tests.support.http import on_loop, soon
+from tests.support.gateway import TOKEN, Gateway, eventually, serving
+from tests.support.http import on_loop, request, soon
 from tests.support.reloading import reloaded
 from tests.support.shelves import shelf, shelves
 from tests.support.stateless import LISTEN, StatelessClient
@@ -79,6 +80,35 @@ async def test_a_changed_server_gives_the_session_another_child(gateway: Gateway
     assert await client.tool("books__pid") != books
     assert await client.tool("films__pid") == films
     assert "books__find" not in await names(client)
+
+
+@pytest.mark.parametrize("way", ["deleted", "cancelled"])
+@on_loop
+async def test_a_server_is_not_waited_for_whose_last_call_has_nobody_any_more(tmp_path: Path, way: str) -> None:
+    content = library(songs=shelf("songs", "find"))
+    content["viaduct"]["drain"] = 60
+    with serving(copy.deepcopy(content), tmp_path) as gateway:
+        client = await Client(gateway, "/mcp").open()
+        reply = await client.ask("tools/call", called("books__sleep", seconds=120), 7)
+        del content["mcpServers"]["books"]
+        await reloaded(gateway, content)
+        assert not await is_gone(gateway, "books")
+        if way == "deleted":
+            await client.delete()
+        else:
+            await client.tell("notifications/cancelled", {"requestId": 7})
+        reply.close()
+        assert await soon(lambda: is_gone(gateway, "books"), 5)
+        started = time.monotonic()
+        assert gateway.stop() == 0
+        assert time.monotonic() - started < 10
+
+
+async def is_gone(gateway: Gateway, server: str) -> bool:
+    """Who still uses it would find it where it was."""
+    reply = await request(gateway.port, "GET", f"/servers/{server}/mcp", token=TOKEN)
+    reply.close()
+    return reply.status == 404
 
 
 @on_loop
