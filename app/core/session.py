@@ -129,8 +129,7 @@ class Session:
 
     def close(self, reason: str) -> list[Effect]:
         """The session ends: what it still owed gets its last word."""
-        fault = ShuttingDown("the session was ended", reason=reason, executed="unknown")
-        return self.lost(fault, reason)
+        return self.lost(ShuttingDown("the session was ended", reason=reason, executed="unknown"), reason)
 
     # The server speaks.
 
@@ -220,8 +219,7 @@ class Session:
         limits, is_greeting = self.deadlines, request.method == methods.INITIALIZE
         ours, token = under_token(Request(ident, request.method, request.params), ident)
         begun = FOREVER if is_greeting else now  # The time of a handshake is that of the child's start.
-        quiet_at = begun + limits.request
-        max_at = begun + limits.max_request
+        quiet_at, max_at = begun + limits.request, begun + limits.max_request
         self._calls[ident] = Call(request.id, request.method, stream, token, max_at, quiet_at, limits.request, sieve)
         if begin_at < self.due or quiet_at < self.due:
             self.due = min(begin_at, quiet_at)
