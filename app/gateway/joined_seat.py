@@ -128,7 +128,7 @@ class JoinedSeat:
             member.seat.leave()
         self._on_leave(self)
         for member in members.values():
-            member.tell()
+            member.settle()
 
     @property
     def _sight(self) -> Sight:
