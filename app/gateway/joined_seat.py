@@ -128,7 +128,7 @@ class JoinedSeat:
             member.seat.leave()
         self._on_leave(self)
         for member in members.values():
-            member.settle()
+            member.release()
 
     @property
     def _sight(self) -> Sight:
@@ -266,7 +266,12 @@ class Member:
 
     def settle(self) -> None:
         """Less may be owed than before."""
-        while self.when_quiet and not self.is_busy:
+        if self.when_quiet and not self.is_busy:
+            self.release()
+
+    def release(self) -> None:
+        """Nobody waits for the server any more."""
+        while self.when_quiet:
             self.when_quiet.pop()()
 
     # As who has a seat.
