@@ -271,8 +271,9 @@ class Member:
 
     def release(self) -> None:
         """Nobody waits for the server any more."""
-        while self.when_quiet:
-            self.when_quiet.pop()()
+        told, self.when_quiet = self.when_quiet, set()
+        for each in told:
+            each()
 
     # As who has a seat.
 
