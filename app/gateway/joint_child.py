@@ -45,8 +45,7 @@ class JointChild:
 
     @property
     def greeted(self) -> Raw | None:
-        known = self._joint.known
-        return introductions.introduced(known.inventories, self._joint.rules.version, is_whole=known.is_whole)
+        return introductions.introduced(self._joint.known, self._sees, self._joint.rules.version)
 
     def server_info(self) -> Raw | None:
         return payload(introductions.server_info(self._joint.rules.version))
