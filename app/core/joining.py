@@ -209,7 +209,7 @@ class Joining:
     def _answer(self, request: Request, sees: Sight) -> list[Outcome]:
         """By what is known now."""
         if request.method == methods.INITIALIZE:
-            return self._greet(request)
+            return self._greet(request, sees)
         shelf = SHELF_OF[request.method]
         if shelf == "tools" and self._rules.finds:
             return [ToSession(Result(request.id, finding.TOOLS))]
@@ -221,9 +221,8 @@ class Joining:
             return [ToSession(failure(request.id, fault))]
         return [ToSession(Result(request.id, page))]
 
-    def _greet(self, initialize: Request) -> list[Outcome]:
-        known = self._known
-        answer = introductions.greeted(initialize, known.inventories, self._rules.version, is_whole=known.is_whole)
+    def _greet(self, initialize: Request, sees: Sight) -> list[Outcome]:
+        answer = introductions.greeted(initialize, self._known, sees, self._rules.version)
         self._is_greeted = True
         self.told = Told(UNSET if initialize.params is None else initialize.params, answer)
         return [ToSession(Result(initialize.id, answer))]
