@@ -215,6 +215,7 @@ F68 a token that expires during a stream
 F69 a token that is revoked during a stream
     live/tokens a_token_that_is_taken_back_is_refused_within_a_second_and_its_streams_close
     live/tokens a_token_that_its_issuer_ends_loses_its_streams_too
+    live/tokens a_request_that_was_on_its_way_when_its_token_was_taken_back_is_refused
     live/tokens a_stateless_call_ends_when_its_token_is_taken_back
     live/tokens a_call_of_who_takes_no_stream_ends_when_its_token_is_taken_back
 F70 a token whose scopes do not do for one tool
