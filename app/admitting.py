@@ -1,6 +1,6 @@
 """The part of the composition root that says who is let in: from settings to whom a token admits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +29,8 @@ def authentication(config: Config, places: Sequence[str], former: Authentication
         reload = file.look
     resources = frozenset(f"{settings.public_url}{place}/{end}" for place in places for end in ("mcp", "sse"))
     ours = Ours(resources, claims_read(config))
-    signed, introspected = _of_issuers(settings, ours) if auth.has_issuers else ([], None)
+    known = {} if former is None else former.issuers
+    signed, introspected = _of_issuers(settings, ours, known) if auth.has_issuers else ([], None)
     return Authentication(
         static,
         signed,
@@ -64,10 +65,12 @@ def claims_read(config: Config) -> frozenset[str]:
     return named.union(*(claims_in(server.templates) for server in config.servers.values()))
 
 
-def _of_issuers(settings: tree.Viaduct, ours: Ours) -> tuple[Sequence[Signed], Introspected | None]:
+def _of_issuers(
+    settings: tree.Viaduct, ours: Ours, former: Mapping[str, Signed]
+) -> tuple[Sequence[Signed], Introspected | None]:
     from app.issuers import verifiers
 
-    return verifiers(settings, ours)
+    return verifiers(settings, ours, former)
 
 
 def _entries(fixed: tuple[tree.Token, ...], path: Path) -> list[Entry]:

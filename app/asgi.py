@@ -172,45 +172,15 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
         name,
         _command(server),
         server.isolation,
-        Deadlines(
-            start=server.start_timeout,
-            request=server.request_timeout,
-            max_request=server.max_request_timeout,
-            stream_after=settings.streams.stream_after,
-            shutdown_grace=settings.sessions.shutdown_grace,
-            unheard=settings.streams.question_wait,
-            probe=server.era_timeout,
-            park=settings.stateless.park_timeout,
-            ask_after=settings.stateless.ask_after,
-            ask_within=settings.stateless.ask_within,
-        ),
+        _deadlines(server, settings),
         Tolerance(
             bad_lines=settings.limits.bad_lines,
             oversized=settings.limits.long_lines,
             ping=server.ping_timeout,
             recover=settings.limits.recover_timeout,
         ),
-        ChildLimits(
-            line_bytes=settings.limits.line,
-            queue_bytes=settings.limits.queue_bytes,
-            queue_count=settings.limits.queue_count,
-            close_seconds=server.stop_timeout,
-            term_seconds=server.kill_timeout,
-            kill_seconds=server.give_up_timeout,
-            stderr_bytes=settings.limits.stderr_bytes,
-            stderr_rate=settings.limits.stderr_rate,
-        ),
-        Bounds(
-            calls=settings.limits.in_flight,
-            questions=settings.limits.questions,
-            waiting=settings.limits.waiting,
-            waiting_bytes=settings.streams.queue_bytes,
-            early_count=settings.limits.queue_count,
-            early_bytes=settings.limits.queue_bytes,
-            subscriptions=settings.limits.subscriptions,
-            subscription_bytes=settings.limits.subscription_bytes,
-            batch=settings.limits.batch,
-        ),
+        _child_limits(server, settings.limits),
+        _bounds(settings),
         logs_payloads=settings.debug_payloads,
         era=server.era,
         ttl_ms=round(server.cache_ttl * 1000),
@@ -219,6 +189,48 @@ def _upstream(name: str, server: Server, config: Config) -> UpstreamSettings:
         warm_seconds=server.warm_age,
         on_exit=server.on_exit,
         templates={name: parts for name, parts in server.templates.items() if name not in late_parts(server.templates)},
+    )
+
+
+def _deadlines(server: Server, settings: Settings) -> Deadlines:
+    return Deadlines(
+        start=server.start_timeout,
+        request=server.request_timeout,
+        max_request=server.max_request_timeout,
+        stream_after=settings.streams.stream_after,
+        shutdown_grace=settings.sessions.shutdown_grace,
+        unheard=settings.streams.question_wait,
+        probe=server.era_timeout,
+        park=settings.stateless.park_timeout,
+        ask_after=settings.stateless.ask_after,
+        ask_within=settings.stateless.ask_within,
+    )
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        calls=settings.limits.in_flight,
+        questions=settings.limits.questions,
+        waiting=settings.limits.waiting,
+        waiting_bytes=settings.streams.queue_bytes,
+        early_count=settings.limits.queue_count,
+        early_bytes=settings.limits.queue_bytes,
+        subscriptions=settings.limits.subscriptions,
+        subscription_bytes=settings.limits.subscription_bytes,
+        batch=settings.limits.batch,
+    )
+
+
+def _child_limits(server: Server, limits: Limits) -> ChildLimits:
+    return ChildLimits(
+        line_bytes=limits.line,
+        queue_bytes=limits.queue_bytes,
+        queue_count=limits.queue_count,
+        close_seconds=server.stop_timeout,
+        term_seconds=server.kill_timeout,
+        kill_seconds=server.give_up_timeout,
+        stderr_bytes=limits.stderr_bytes,
+        stderr_rate=limits.stderr_rate,
     )
 
 

@@ -1,5 +1,8 @@
 """The part of the composition root that only those need who take tokens of issuers: its libraries load slowly."""
 
+from collections.abc import Mapping
+
+from app.auth.authentication import Signed
 from app.auth.claims import Expected, Ours, spellings
 from app.auth.introspection import Endpoint, Introspection
 from app.auth.issuers import JwksSource
@@ -9,11 +12,19 @@ from app.auth.outbound import Outbound
 from app.config import tree
 
 
-def verifiers(settings: tree.Viaduct, ours: Ours) -> tuple[list[JwtVerifier], Introspection | None]:
+def verifiers(
+    settings: tree.Viaduct, ours: Ours, former: Mapping[str, Signed]
+) -> tuple[list[JwtVerifier], Introspection | None]:
+    """Whoever the `former` ones were of, too, has its keys known already, for it may be down just now."""
     auth = settings.auth
     outbound = Outbound(settings.outbound.allow, seconds=settings.outbound.timeout, bytes_max=settings.outbound.body)
     asked = None if auth.introspection is None else _introspection(auth.introspection, settings, ours, outbound)
-    return [_verifier(each, settings, ours, outbound) for each in auth.jwt], asked
+    signed = [_verifier(each, settings, ours, outbound) for each in auth.jwt]
+    for verifier in signed:
+        known = former.get(verifier.issuer)
+        if isinstance(known, JwtVerifier):
+            verifier.keys.succeed(known.keys)
+    return signed, asked
 
 
 def _verifier(jwt: tree.Jwt, settings: tree.Viaduct, ours: Ours, outbound: Outbound) -> JwtVerifier:
@@ -23,6 +34,7 @@ def _verifier(jwt: tree.Jwt, settings: tree.Viaduct, ours: Ours, outbound: Outbo
         jwt.algorithms,
         JwksSource(jwt.issuer, jwt.jwks_uri, outbound),
         Patience(jwks.ttl, jwks.cooldown, jwks.max_stale),
+        place=jwt.jwks_uri,
     )
     expected = _expected(jwt, jwt.issuer, settings, ours)
     return JwtVerifier(JwtRules(expected, jwt.algorithms, jwt.types), keys)

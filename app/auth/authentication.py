@@ -75,7 +75,8 @@ class Authentication:
     ) -> None:
         """Whom the `former` one knew is verified again, by these rules, before anything more comes of it."""
         self.static = static
-        self._issuers = {verifier.issuer: verifier for verifier in issuers}
+        self.issuers = {verifier.issuer: verifier for verifier in issuers}
+        """Who sign tokens that are let in, by name."""
         self._introspection = introspection
         self._keeping = keeping or Keeping()
         self._reload = reload
@@ -102,7 +103,7 @@ class Authentication:
         none: it might take the question for a malformed one."""
         if token.startswith(OURS) or not BEARER.fullmatch(token):
             return False
-        return self._introspection is not None or (bool(self._issuers) and is_compact(token))
+        return self._introspection is not None or (bool(self.issuers) and is_compact(token))
 
     async def ask(self, token: str) -> Principal:
         """
@@ -134,7 +135,7 @@ class Authentication:
         """And for how long that may be kept. What one of our issuers signed is not asked for elsewhere."""
         compact = self._read(token)
         issuer = None if compact is None else compact.claims.get("iss")
-        verifier = self._issuers.get(issuer) if isinstance(issuer, str) else None
+        verifier = self.issuers.get(issuer) if isinstance(issuer, str) else None
         if compact is not None and verifier is not None:
             return await verifier.verify(compact), self._keeping.signed
         if self._introspection is None:
@@ -142,7 +143,7 @@ class Authentication:
         return await self._introspected(self._introspection, token, sha256), self._keeping.introspected
 
     def _read(self, token: str) -> Compact | None:
-        if not self._issuers or not is_compact(token):
+        if not self.issuers or not is_compact(token):
             return None
         try:
             return parse(token)
@@ -192,7 +193,7 @@ class Authentication:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for verifier in self._issuers.values():
+        for verifier in self.issuers.values():
             verifier.stop()
         for work in [*self._asking.values(), *self._again.values()]:
             work.cancel()

@@ -41,7 +41,7 @@ class Patience:
 
 
 class KeySet:
-    """`fetch` gives the issuer's JWKS."""
+    """`fetch` gives the issuer's JWKS, which is at `place`."""
 
     def __init__(
         self,
@@ -50,8 +50,10 @@ class KeySet:
         fetch: Fetch,
         patience: Patience,
         clock: Callable[[], float] = time.monotonic,
+        place: str | None = None,
     ) -> None:
         self._issuer = issuer
+        self._origin = issuer, frozenset(algorithms), place
         self._algorithms = algorithms
         self._fetch = fetch
         self._patience = patience
@@ -91,6 +93,14 @@ class KeySet:
         if key is None:
             raise BadToken("unknown_key")
         return key
+
+    def succeed(self, former: "KeySet") -> None:
+        """Go on with the keys that another one has, where they are the same issuer's, from the same place. Who has none
+        is not followed: what kept it from them may be what was put right."""
+        if former._keys and former._origin == self._origin:
+            self._keys = former._keys
+            self._fetched_at, self._fresh_until = former._fetched_at, former._fresh_until
+            self._failed_at, self._searched_at = former._failed_at, former._searched_at
 
     def stop(self) -> None:
         if self._flight is not None:

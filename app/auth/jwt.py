@@ -21,7 +21,7 @@ class JwtRules:
 
 class JwtVerifier:
     def __init__(self, rules: JwtRules, keys: KeySet, wall_clock: Callable[[], float] = time.time) -> None:
-        self._keys = keys
+        self.keys = keys
         self._rules = rules
         self._types = frozenset(kind_of(typ) for typ in rules.types)
         self._wall_clock = wall_clock
@@ -31,7 +31,7 @@ class JwtVerifier:
         return self._rules.expected.issuer
 
     def stop(self) -> None:
-        self._keys.stop()
+        self.keys.stop()
 
     async def verify(self, token: Compact) -> Principal:
         """
@@ -43,7 +43,7 @@ class JwtVerifier:
             raise BadToken("wrong_algorithm")
         if token.kind not in self._types:
             raise BadToken("wrong_type")
-        key = await self._keys.find(token.kid)
+        key = await self.keys.find(token.kid)
         if token.algorithm not in key.algorithms:
             raise BadToken("wrong_algorithm")
         if not key.made(token.signature, token.signed, token.algorithm):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from msgspec import Raw, Struct
@@ -115,6 +115,11 @@ class Catalog:
             fields["nextCursor"] = pages.cursor(names, end)
         return payload(fields)
 
+    def kept(self, shelf: Shelf, entry: Entry) -> Entry:
+        """The one in here, where that is the same."""
+        known = self.find(shelf, entry.public)
+        return known if known is not None and known == entry else entry
+
     def is_like(self, other: "Catalog", shelf: Shelf) -> bool:
         return self.entries[shelf] == other.entries[shelf]
 
@@ -128,14 +133,18 @@ class Catalog:
         ]
 
 
-def composed(inventories: Mapping[str, Inventory], naming: Naming, shaping: Shaping) -> Catalog:
-    """Of these servers, in this order."""
+def composed(
+    inventories: Mapping[str, Inventory], naming: Naming, shaping: Shaping, before: Catalog | None = None
+) -> Catalog:
+    """Of these servers, in this order. What is as it was `before` is that itself, so that many have it but once."""
     conflicts: list[Conflict] = []
     entries: dict[Shelf, tuple[Entry, ...]] = {}
     for shelf in _NAMED:
         chosen = _chosen(inventories, shelf, shaping)
         entries[shelf] = _without_conflicts(shelf, _named(chosen, shelf, naming, shaping), conflicts)
     entries.update(_addressed(inventories, shaping))
+    if before is not None:
+        entries = {shelf: tuple(map(partial(before.kept, shelf), each)) for shelf, each in entries.items()}
     sources = [server for server, inventory in inventories.items() if "resources" in inventory.capabilities]
     return Catalog(entries, conflicts, sources, shaping)
 

@@ -91,7 +91,7 @@ def unwrapped(call: Request) -> Request:
     """A call of the tool that calls another one, as a call of that; any other request as it is.
 
     Raises:
-        BadParams: it does not say which, or its arguments are no object.
+        BadParams: it does not say which, or means one of these two, or its arguments are no object.
     """
     if call.method != methods.CALL_TOOL:
         return call
@@ -104,6 +104,8 @@ def unwrapped(call: Request) -> Request:
     except DecodeError as wrong:
         raise BadParams(f"{CALL} needs a name, a text, and may have arguments, an object") from wrong
     name = text_of(inner, "name", "params.arguments.name")
+    if name in (FIND, CALL):  # Whoever unwraps it once more would find another call than the one that was judged.
+        raise BadParams(f"{CALL} calls what {FIND} found, and neither of these", reason="unknown_target")
     outer = {key: said for key, said in fields.items() if key.casefold() not in ("name", "arguments")}
     ours = {**outer, "name": inner["name"], "arguments": inner.get("arguments", Raw(b"{}"))}
     return rewritten(call, ours, name)

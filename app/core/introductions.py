@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from msgspec import UNSET, DecodeError, Raw
 from msgspec.json import Decoder
 
-from app.core.inventory import Inventory
+from app.core.catalog import Catalog, Sight
+from app.core.inventory import LISTED, Inventory
+from app.core.joint_rules import Known
 from app.protocol import methods
 from app.protocol.jsonrpc import Request, payload
 from app.protocol.revisions import NEWEST_HANDSHAKE, REVISIONS
@@ -31,26 +33,41 @@ def capabilities(inventories: Mapping[str, Inventory], *, is_whole: bool) -> dic
     return offered
 
 
+def seen(inventories: Mapping[str, Inventory], catalog: Catalog, sees: Sight) -> dict[str, Inventory]:
+    """Those servers of which a client sees anything, or that have nothing to be seen."""
+    shown = set[str]()
+    for shelf in LISTED:
+        for entry in catalog.entries[shelf]:
+            if entry.server not in shown and sees(shelf, entry):
+                shown.add(entry.server)
+    return {
+        server: inventory
+        for server, inventory in inventories.items()
+        if server in shown or not any(map(inventory.shelf, LISTED))
+    }
+
+
 def instructions(inventories: Mapping[str, Inventory]) -> str:
     """Each server's under its name."""
     said = [(server, inventory.instructions.strip()) for server, inventory in inventories.items()]
     return "\n\n".join(f"# {server}\n\n{text}" for server, text in said if text)
 
 
-def greeted(initialize: Request, inventories: Mapping[str, Inventory], version: str, *, is_whole: bool) -> Raw:
+def greeted(initialize: Request, known: Known, sees: Sight, version: str) -> Raw:
     """The answer to `initialize`, in the revision that is wanted where there is such a one."""
-    return introduced(inventories, version, methods.greeting(initialize).version, is_whole=is_whole)
+    return introduced(known, sees, version, methods.greeting(initialize).version)
 
 
-def introduced(inventories: Mapping[str, Inventory], version: str, wanted: str = "", *, is_whole: bool) -> Raw:
-    """What they say of themselves, in that revision of the handshake or in the newest."""
+def introduced(known: Known, sees: Sight, version: str, wanted: str = "") -> Raw:
+    """What they say of themselves, in that revision of the handshake or in the newest. What they can is what all can:
+    what a client may use of that may be more tomorrow."""
     row = REVISIONS.get(wanted)
     fields: dict[str, object] = {
         "protocolVersion": NEWEST_HANDSHAKE.date if row is None or row.modern else row.date,
-        "capabilities": capabilities(inventories, is_whole=is_whole),
+        "capabilities": capabilities(known.inventories, is_whole=known.is_whole),
         "serverInfo": server_info(version),
     }
-    text = instructions(inventories)
+    text = instructions(seen(known.inventories, known.catalog, sees))
     return payload({**fields, "instructions": text} if text else fields)
 
 

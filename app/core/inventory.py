@@ -1,6 +1,6 @@
 """What one server offers: its capabilities, its instructions, and its lists as it gave them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import DecodeError, Raw, Struct
@@ -89,6 +89,12 @@ def items(shelf: Shelf, page: Raw) -> list[Item]:
         if name is not None:
             found.append(Item(name, said))
     return found
+
+
+def kept(found: Iterable[Item], before: Iterable[Item]) -> tuple[Item, ...]:
+    """What was found; what of it is as it was before is that itself, so that many sessions have it but once."""
+    known = {item.name: item for item in before}
+    return tuple(known[item.name] if known.get(item.name) == item else item for item in found)
 
 
 def rendered(said: Mapping[str, Raw]) -> Raw:

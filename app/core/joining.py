@@ -21,7 +21,7 @@ from app.core.deadlines import FOREVER
 from app.core.inventory import SHELF_OF
 from app.core.joint_rules import Known, Rules
 from app.core.ledger import unexecuted
-from app.core.links import relinked, requoted
+from app.core.links import linking, requoted
 from app.core.offers import Offers
 from app.core.partner import Announced, Find, Outcome, Partner, Shut, ToServer, leveled
 from app.core.probing import ToSession
@@ -99,6 +99,10 @@ class Joining:
         """What the session before had begun goes on."""
         return [*self._begin_eager(), *self._subscribe_again()]
 
+    def renewed(self, server: str) -> list[Outcome]:
+        """It is configured otherwise now: what it offered this session says nothing of what it will."""
+        return self._news(self._offers.renewed(server))
+
     def withdraw(self, ident: int) -> bool:
         """Take back what waits here; False where a server has it, or is about to."""
         owner = self._owners.get(ident)
@@ -110,7 +114,6 @@ class Joining:
     def withdrawn(self, ident: int) -> None:
         """Somebody further on took it back: nobody owes an answer to it."""
         self._forget(ident)
-        self._set_due()
 
     # The servers speak.
 
@@ -162,8 +165,12 @@ class Joining:
     # What is known changes, and time passes.
 
     def learn(self, known: Known, rules: Rules) -> list[Outcome]:
-        self._known, self._rules = known, rules
-        outcomes: list[Outcome] = self._news(self._offers.learn(known, rules, self._partners))
+        before, self._known, self._rules = self._known, known, rules
+        changed = self._offers.learn(known, rules, self._partners)
+        for server in self._announced:
+            if known.inventories.get(server) != before.inventories.get(server):
+                self._announced[server] -= changed
+        outcomes: list[Outcome] = self._news(changed)
         for server, partner in self._partners.items():
             if not partner.is_ready:
                 partner.inventory = self._offers.of(server)
@@ -210,7 +217,7 @@ class Joining:
     def _answer(self, request: Request, sees: Sight) -> list[Outcome]:
         """By what is known now."""
         if request.method == methods.INITIALIZE:
-            return self._greet(request)
+            return self._greet(request, sees)
         shelf = SHELF_OF[request.method]
         if shelf == "tools" and self._rules.finds:
             return [ToSession(Result(request.id, finding.TOOLS))]
@@ -222,9 +229,8 @@ class Joining:
             return [ToSession(failure(request.id, fault))]
         return [ToSession(Result(request.id, page))]
 
-    def _greet(self, initialize: Request) -> list[Outcome]:
-        known = self._known
-        answer = introductions.greeted(initialize, known.inventories, self._rules.version, is_whole=known.is_whole)
+    def _greet(self, initialize: Request, sees: Sight) -> list[Outcome]:
+        answer = introductions.greeted(initialize, self._known, sees, self._rules.version)
         self._is_greeted = True
         self.told = Told(UNSET if initialize.params is None else initialize.params, answer)
         return [ToSession(Result(initialize.id, answer))]
@@ -316,9 +322,7 @@ class Joining:
         if self._subscribing.answered(reply):
             self.told = replace(self.told, subscribed=self._subscribing.kept)
         self._forget(reply.id)
-        if isinstance(reply, Result):
-            reply = Result(reply.id, relinked(reply.result, lambda uri: self.catalog.public_uri(server, uri)))
-        return ToSession(reply)
+        return ToSession(linking(reply, lambda uri: self.catalog.public_uri(server, uri)))
 
     def _greeted(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if isinstance(reply, Result):
@@ -373,8 +377,7 @@ class Joining:
     def _drop(self, server: str) -> None:
         if self._partners.pop(server, None) is None:
             return
-        catalog = self.catalog
-        self._subscribing.lost(server, lambda uri: (catalog.owner_of(uri) or ("",))[0] == server)
+        self._subscribing.lost(server, lambda uri: (self.catalog.owner_of(uri) or (server,))[0] == server)
         self._announced.pop(server, None)
         self._set_due()
 

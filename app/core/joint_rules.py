@@ -32,13 +32,11 @@ class Rules(Struct, frozen=True):
     finds: bool = False
     found: int = 5
     page: int = 500
+    pages: int = 100
+    """So many pages are read of one list."""
     patience: float = 2.0
     bounds: Bounds = BOUNDS
     eager: frozenset[str] = frozenset()
     """Servers of which nothing is known before the client is there."""
-    rest: float = 1.0
-    """How soon a server's lists are read once more, if it says again that they changed;"""
     reading: float = 30.0
-    """so long they are waited for,"""
-    pages_max: int = 100
-    """and so many pages of each are read."""
+    """So long a server's lists are waited for."""

@@ -2,6 +2,7 @@
 and the last words of our own that settle them.
 """
 
+from collections.abc import Iterable
 from copy import copy
 
 from msgspec import Struct
@@ -21,7 +22,11 @@ class Call(Struct):
     token: RequestId | None
     max_at: float
     quiet_at: float
+    patience: float
+    """Seconds that its server may be silent for."""
     sieve: Sieve | None = None
+    server: str = ""
+    """Which of several has it."""
 
 
 class Ask(Struct):
@@ -31,6 +36,13 @@ class Ask(Struct):
     stream: StreamId | None
     """None until there is one that can carry it."""
     max_at: float
+
+
+def expires_at(call: Call, asks: Iterable[Ask]) -> float:
+    """A call whose client is being asked something has all the time there is."""
+    if any(ask.stream == call.stream for ask in asks):
+        return call.max_at
+    return min(call.quiet_at, call.max_at)
 
 
 def too_many() -> Overloaded:
@@ -52,7 +64,7 @@ def no_room() -> Overloaded:
 def failed(call: Call, fault: GatewayFault, server: str) -> Failure:
     """Each failure names the server; only a session alone, in a test, has none."""
     if server:
-        fault.details.setdefault("server", server)
+        fault.details.setdefault("server", call.server or server)
     return failure(call.id, fault)
 
 

@@ -37,6 +37,11 @@ class Offers:
         }
         return self._recompose()
 
+    def renewed(self, server: str) -> set[str]:
+        """What it offered says nothing any more."""
+        self._own.pop(server, None)
+        return self._recompose()
+
     def _recompose(self) -> set[str]:
         before, known = self.catalog, self._known
         self.catalog = known.catalog

@@ -4,6 +4,8 @@ A *post* is the answer to one POST: it ends when every request in that POST has 
 stream that the client opened to hear what answers no request: a GET, or the one stream of HTTP+SSE.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from app.core.anteroom import size_of
@@ -68,6 +70,13 @@ class Outlets:
     def is_post(self, stream: StreamId) -> bool:
         """Whether the stream is the answer to one POST, which ends with it."""
         return stream in self._posts
+
+    def unattributed(self, calls: Sequence[StreamId]) -> StreamId | None:
+        """Where a message goes that names no call: the only call's stream, a GET stream, the newest call's stream."""
+        able = [stream for stream in calls if self.can_stream(stream)]
+        if len(calls) == 1 and able:
+            return able[0]
+        return self.listener or (able[-1] if able else None)
 
     def can_stream(self, stream: StreamId) -> bool:
         post = self._posts.get(stream)

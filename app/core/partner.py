@@ -16,10 +16,14 @@ from app.core.inventory import LISTED, Inventory, Shelf, introduced, wanted
 from app.core.joint_rules import Rules
 from app.core.ledger import no_room
 from app.core.probing import ToSession
+from app.core.rates import Bucket, Rate
 from app.core.reading import Reading
 from app.protocol import methods
 from app.protocol.faults import BadParams
 from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId, payload
+
+READINGS = Rate(1.0, 10)
+"""How often the lists of one server are read again for one session: some announce a change with each answer."""
 
 
 class ToServer(Struct, frozen=True):
@@ -88,7 +92,7 @@ class Partner:
         """What it is told as soon as it has answered to the one before."""
         self._reading: Reading | None = None
         self._to_read: set[Shelf] = set()
-        self._rested_at = 0.0
+        self._readings = Bucket(READINGS, 0.0)
 
     @property
     def waiting_bytes(self) -> int:
@@ -194,18 +198,19 @@ class Partner:
     def _read_again(self, now: float) -> list[Outcome]:
         if self._reading is not None or not self._to_read:
             return []
-        if now < self._rested_at:
-            self.due = self._rested_at
+        pause = self._readings.wait(now)
+        if pause:
+            self.due = now + pause
             return []
-        self._rested_at = now + self._rules.rest
-        return self._read(sorted(self._to_read), now)
+        self._readings.take(now)
+        return self._read([shelf for shelf in LISTED if shelf in self._to_read], now)
 
     def _read(self, shelves: list[Shelf], now: float) -> list[Outcome]:
         self._to_read.difference_update(shelves)
         if not shelves:
             return []
         self.due = now + self._rules.reading
-        self._reading = Reading(self._mint, self.inventory, shelves, self._rules.pages_max)
+        self._reading = Reading(self._mint, self.inventory, shelves, self._rules.pages)
         return [self._to(request) for request in self._reading.begin()]
 
     def _to(self, message: Message) -> ToServer:

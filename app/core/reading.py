@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from app.core.inventory import LISTED, Inventory, Item, Shelf, is_page, items
+from app.core.inventory import LISTED, Inventory, Item, Shelf, is_page, items, kept
 from app.protocol import methods
 from app.protocol.jsonrpc import Reply, Request, RequestId, Result, payload
 
@@ -26,6 +26,8 @@ class Reading:
     def __init__(self, mint: Iterator[int], before: Inventory, shelves: Iterable[Shelf], pages_max: int = 100) -> None:
         self.inventory = before
         self.shelves = tuple(shelves)
+        self.has_read = False
+        """Whether at least one list is known by now."""
         self._mint = mint
         self._pages_max = pages_max
         self._asked: dict[RequestId, _List] = {}
@@ -53,7 +55,9 @@ class Reading:
         if cursor and self._goes_on(listed, cursor):
             listed.cursors.add(cursor)
             return [self._ask(listed, cursor)]
-        self.inventory = replace(self.inventory, **{listed.shelf: tuple(listed.found)})
+        before = self.inventory.shelf(listed.shelf)
+        self.inventory = replace(self.inventory, **{listed.shelf: kept(listed.found, before)})
+        self.has_read = True
         return []
 
     def give_up(self) -> list[RequestId]:

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from app.core import judged
+from app.core import judged, ledger
 from app.core.anteroom import Anteroom
 from app.core.bounds import BOUNDS, Bounds
 from app.core.deadlines import FOREVER, Deadlines
 from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, StreamId, ToClient, ToUpstream
-from app.core.ledger import Ask, Call, cancelled, failed, no_room, too_many, too_many_questions, unanswered, unexecuted
+from app.core.ledger import Ask, Call, cancelled, expires_at, failed, no_room, unanswered, unexecuted
 from app.core.outlets import Outlets
 from app.core.phases import PHASED, Phase
 from app.protocol import methods
@@ -72,10 +72,14 @@ class Session:
             Overloaded: too many calls are in flight.
         """
         if len(self._calls) >= self.bounds.calls:
-            raise too_many()
+            raise ledger.too_many()
         if self.phase is not Phase.OPEN or request.method in PHASED:
             self._step(request, now)
         return self._forward(request, stream, now)
+
+    def ask_any(self, message: Request | Sequence[Message], stream: StreamId, now: float) -> list[Effect]:
+        """As `ask` or `ask_all`."""
+        return self.ask(message, stream, now) if isinstance(message, Request) else self.ask_all(message, stream, now)
 
     def ask_all(self, batch: Sequence[Message], stream: StreamId, now: float) -> list[Effect]:
         """The members of a batch, in their order: all of them or, as `ask` raises, none."""
@@ -83,7 +87,7 @@ class Session:
         if any(request.method in PHASED for request in requests):
             raise InvalidRequest("initialize and shutdown must not be part of a batch")
         if len(self._calls) + len(requests) > self.bounds.calls:
-            raise too_many()
+            raise ledger.too_many()
         if requests and self.phase is not Phase.OPEN:
             self._step(requests[0], now)
         self.outlets.owe(stream)  # A last word that is settled last, for one member may cancel another.
@@ -113,10 +117,19 @@ class Session:
                 ask.stream, ask.max_at = stream, now + self.deadlines.max_request
         return [ToClient(stream, message) for message in said]
 
+    def assign(self, ident: RequestId, server: str, limits: Deadlines, now: float) -> None:
+        """One of several servers has that request, and is waited for as long as its own settings say."""
+        call = self._calls.get(ident) if isinstance(ident, int) else None
+        if call is not None:
+            call.server = server
+            if limits is not self.deadlines:
+                call.patience = limits.request
+                call.quiet_at, call.max_at = now + limits.request, now + limits.max_request
+                self.due = min(self.due, call.quiet_at, call.max_at)
+
     def close(self, reason: str) -> list[Effect]:
         """The session ends: what it still owed gets its last word."""
-        fault = ShuttingDown("the session was ended", reason=reason, executed="unknown")
-        return self.lost(fault, reason)
+        return self.lost(ShuttingDown("the session was ended", reason=reason, executed="unknown"), reason)
 
     # The server speaks.
 
@@ -168,9 +181,9 @@ class Session:
                 self._close_question(question, ask, now)
                 effects.append(ToUpstream(unanswered(ask)))
         for ident, call in list(self._calls.items()):
-            if self._expires_at(call) <= now:
+            if expires_at(call, self._asks.values()) <= now:
                 effects += self._expired(ident, call, withdraw)
-        expiries = [self._expires_at(call) for call in self._calls.values()]
+        expiries = [expires_at(call, self._asks.values()) for call in self._calls.values()]
         lapses = [ask.max_at for ask in self._asks.values()]
         self.due = min((self.outlets.due, self._grace_at, *expiries, *lapses))
         return effects
@@ -206,9 +219,8 @@ class Session:
         limits, is_greeting = self.deadlines, request.method == methods.INITIALIZE
         ours, token = under_token(Request(ident, request.method, request.params), ident)
         begun = FOREVER if is_greeting else now  # The time of a handshake is that of the child's start.
-        quiet_at = begun + limits.request
-        max_at = begun + limits.max_request
-        self._calls[ident] = Call(request.id, request.method, stream, token, max_at, quiet_at, sieve)
+        quiet_at, max_at = begun + limits.request, begun + limits.max_request
+        self._calls[ident] = Call(request.id, request.method, stream, token, max_at, quiet_at, limits.request, sieve)
         if begin_at < self.due or quiet_at < self.due:
             self.due = min(begin_at, quiet_at)
         return [ToUpstream(ours)] if is_greeting else self._upstream(ours)
@@ -305,7 +317,7 @@ class Session:
         call = self._calls.get(token) if isinstance(token, int) else None
         if call is None or call.token is None:
             return []
-        call.quiet_at = now + self.deadlines.request
+        call.quiet_at = now + call.patience
         if not self.outlets.can_stream(call.stream):
             return []
         return [ToClient(call.stream, methods.with_field(notification, "progressToken", call.token))]
@@ -335,7 +347,7 @@ class Session:
         if stream is None and self._calls:
             return [ToUpstream(unanswered(Ask(question.id, None, now)))]
         if len(self._asks) >= self.bounds.questions or (stream is None and not self.outlets.can_hold(question)):
-            return [ToUpstream(failure(question.id, too_many_questions()))]
+            return [ToUpstream(failure(question.id, ledger.too_many_questions()))]
         self.asked_count += 1
         max_at = now + (self.deadlines.unheard if stream is None else self.deadlines.max_request)
         self._asks[self.asked_count] = Ask(question.id, stream, max_at)
@@ -351,29 +363,18 @@ class Session:
         return call.stream if call is not None and self.outlets.can_stream(call.stream) else None
 
     def _stream_for_unattributed(self) -> StreamId | None:
-        """Where a message goes that names no call: the only call's stream, a GET stream, the newest call's stream."""
-        able = [call.stream for call in self._calls.values() if self.outlets.can_stream(call.stream)]
-        if len(self._calls) == 1 and able:
-            return able[0]
-        return self.outlets.listener or (able[-1] if able else None)
+        return self.outlets.unattributed([call.stream for call in self._calls.values()])
 
     # Calls.
-
-    def _expires_at(self, call: Call) -> float:
-        """A call whose client is being asked something has all the time there is."""
-        if any(ask.stream == call.stream for ask in self._asks.values()):
-            return call.max_at
-        return min(call.quiet_at, call.max_at)
 
     def _close_question(self, ident: RequestId, ask: Ask, now: float) -> None:
         """Every call has the time of a fresh one again, for any of them may have waited for the answer."""
         del self._asks[ident]
         if ask.stream is None:
             self.outlets.release(ident)
-        fresh = now + self.deadlines.request
         for call in self._calls.values():
-            call.quiet_at = max(call.quiet_at, fresh)
-        self.due = min(self.due, fresh)
+            call.quiet_at = max(call.quiet_at, now + call.patience)
+            self.due = min(self.due, call.quiet_at)
 
     def _expired(self, ident: int, call: Call, withdraw: Callable[[int], bool]) -> list[Effect]:
         del self._calls[ident]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from app.auth.principal import Principal
 from app.edge.asgi import Headers, Receive, Scope, Send, Way
 from app.edge.heads import Head
-from app.edge.refusals import Refusal
+from app.edge.refusals import Refusal, unauthorized
 from app.edge.responses import Response
 from app.edge.wire_refusals import BODY_FAULT, TOO_LARGE
 from app.gateway.access import Permit
@@ -87,7 +87,7 @@ class Incoming:
         """The whole body, within the bounds that the settings and the HTTP parser set.
 
         Raises:
-            Refusal: too large, or too slow.
+            Refusal: too large, or too slow, or its token has been taken back meanwhile.
         """
         declared = self.head.get(b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > self.settings.body_max:
@@ -101,7 +101,18 @@ class Incoming:
             raise too_large(self.settings)
         if fault is not None:
             raise Refusal(408, "too_slow", "the body did not arrive in time", [(b"connection", b"close")])
+        self.check_term()
         return body
+
+    def check_term(self) -> None:
+        """To be asked after each wait: who was let in before it may not be any more.
+
+        Raises:
+            Refusal: the token is good no more.
+        """
+        how = self.principal.term.how
+        if how is not None:
+            raise unauthorized(how)
 
     async def _rest(self, first: bytes) -> bytes:
         parts, size = [first], len(first)

@@ -61,6 +61,7 @@ async def serve_message(incoming: Incoming) -> None:
         check_greeting(message, incoming.settings)
         if incoming.gateway.is_learning(incoming.upstream):
             await incoming.gateway.learn(incoming.upstream, message)
+            incoming.check_term()
         live.ask_on_sole(message, incoming.permit)
     else:
         live.tell(message, incoming.permit)

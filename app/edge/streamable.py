@@ -50,6 +50,7 @@ async def _post(incoming: Incoming) -> Repeat:
     text = await incoming.body()
     if incoming.gateway.is_learning(incoming.upstream):
         await incoming.gateway.learn(incoming.upstream, read_all(text, incoming.settings.batch_max))
+        incoming.check_term()
     spoken = post.take(text, incoming.principal)
     if spoken is None:
         await respond(incoming.send, 202, [*incoming.cors])

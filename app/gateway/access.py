@@ -19,7 +19,7 @@ from app.core.judged import Docket, Judged, Sieve
 from app.core.routing import unknown
 from app.core.targets import Kind, Target
 from app.gateway.witness import Speaker, Witness, about
-from app.protocol import aims, methods
+from app.protocol import aims, methods, stateless
 from app.protocol.aims import Aim, Listed
 from app.protocol.faults import BadParams, GatewayFault, InsufficientScope, InvalidRequest, Overloaded, UnknownMethod
 from app.protocol.jsonrpc import Message, Notification, Reply, Request
@@ -236,7 +236,7 @@ class Permit:
         listed = aims.LISTS.get(request.method)
         if listed is not None and names is None:
             verdict.sieve = partial(self._sift, rights, listed)
-        elif request.method == aims.READ:
+        elif listed is not None or request.method in (aims.READ, stateless.DISCOVER):
             verdict.sieve = aims.private
         return verdict
 

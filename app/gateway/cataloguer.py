@@ -13,6 +13,8 @@ from app.protocol.faults import GatewayFault
 
 log = logging.getLogger("viaduct.catalog")
 
+_ABSENT = "a server's lists could not be read: it is absent where servers are one"
+
 StartChild = Callable[[UpstreamSettings, Callable[[], object]], CommonChild]
 """A child to be asked; it is told when that child is gone, and may raise an Unavailable or Overloaded."""
 
@@ -130,17 +132,19 @@ class Cataloguer:
             self.inventories[server] = inventory
             self._news()
 
-    def _unread(self, server: str, fault: GatewayFault) -> None:
-        """What was known of it stays: its children may yet start."""
+    def _unread(self, server: str, fault: GatewayFault, known: Inventory | None = None) -> None:
+        """What was known of it stays: its children may yet start. What is known in part is better than nothing."""
         self._surveys.pop(server, None)
         self._changed.discard(server)
         self.absences[server] = fault.reason
         times = self._absent[server] = self._absent.get(server, 0) + 1
         pause = min(self.settings.retry_seconds * 2 ** min(times - 1, 30), self.settings.retry_max_seconds)
         pause = max(pause, fault.retry_after or 0.0)
-        extra = {"server": server, "reason": fault.reason, "next_in": round(pause, 3)}
-        log.warning("a server's lists could not be read: it is absent where servers are one", extra=extra)
+        event = _ABSENT if known is None else "some of a server's lists could not be read, and are empty"
+        log.warning(event, extra={"server": server, "reason": fault.reason, "next_in": round(pause, 3)})
         self._later(server, pause)
+        if known is not None:
+            self.inventories.setdefault(server, known)
         if times == 1:
             self._news()
 

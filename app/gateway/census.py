@@ -37,6 +37,11 @@ def taken(
     for server, reason in unread.items():
         if server in counted:
             counted[server].unread = reason
+    _count_clients(counted, sessions, exchanges)
+    return counted
+
+
+def _count_clients(counted: Mapping[str, Census], sessions: Iterable[LiveSession], exchanges: Exchanges) -> None:
     nowhere = Census()
     for session in sessions:
         census = counted.get(session.upstream, nowhere)
@@ -50,7 +55,6 @@ def taken(
         census.streams += exchange.is_streaming
     for exchange in exchanges.parked:
         counted.get(exchange.asked.upstream.name, nowhere).parked += 1
-    return counted
 
 
 def _count_children(census: Census, view: ServerView) -> None:

@@ -48,6 +48,14 @@ class Member(Protocol):
 class CommonChild:
     """`on_lost` is told once, when it is gone; whoever comes then needs a new one. `again` is whether this is it."""
 
+    machine: Sharing | Relay | None = None
+    is_ready = False
+    is_modern = False
+    _server_info: Raw | None = None
+    _probe: int | None = None
+    _probe_timer: PatientTimer | None = None
+    _is_over = False
+
     def __init__(
         self,
         upstream: UpstreamSettings,
@@ -67,16 +75,12 @@ class CommonChild:
         self.mint: Iterator[int] = count(1) if mint is None else mint
         if again:
             supervisor.restarts(upstream)
-        self.machine: Sharing | Relay | None = None
-        self.is_ready = False
-        self.is_modern = False
         self._upstream = upstream
         self._supervisor = supervisor
         self._version = version
         self._eras = eras
         self.capabilities = dict(capabilities or {})
         self._client_info = client_info
-        self._server_info: Raw | None = None
         self._owner = owner
         self._on_lost = on_lost
         self._on_changed = on_changed or _unheard
@@ -85,9 +89,6 @@ class CommonChild:
         self._members: dict[Party, Member] = {}
         self._names = count(1)
         self._tried: set[Era] = set()
-        self._probe: int | None = None
-        self._probe_timer: PatientTimer | None = None
-        self._is_over = False
         self._start(eras.first_for(modern_client=modern_client))
 
     @property

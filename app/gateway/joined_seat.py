@@ -14,6 +14,7 @@ from app.core.joint_rules import everything
 from app.core.partner import Announced, Find, Open, Outcome, Shut, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
+from app.core.session import Session
 from app.gateway.access import Permit
 from app.gateway.inorder import InOrder
 from app.gateway.joint import Joint
@@ -21,14 +22,15 @@ from app.gateway.lasting import Holder, LastingSeat, TakePlace
 from app.gateway.patient import PatientTimer
 from app.gateway.settings import SiteName, UpstreamSettings
 from app.protocol import methods
-from app.protocol.faults import GatewayFault
-from app.protocol.jsonrpc import Message, Notification, RequestId, Result
+from app.protocol.faults import GatewayFault, ShuttingDown
+from app.protocol.jsonrpc import Message, Notification, Request, RequestId, Result
 
 
 class Client(Protocol):
     """The session."""
 
     owner: str
+    core: Session
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None: ...
 
@@ -37,6 +39,10 @@ class Client(Protocol):
     @property
     def permit(self) -> Permit | None:
         """What its client may do now."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its client waits for anything."""
 
 
 class JoinedSeat:
@@ -82,15 +88,29 @@ class JoinedSeat:
         if isinstance(message, Notification) and message.method == methods.CANCELLED:
             ident = methods.cancelled_id(message)
             self._cancelled = (None if ident is None else self._machine.owner_of(ident)) or ""
-        self._perform(self._machine.submit(message, self._loop.time(), self._sight))
+        now = self._loop.time()
+        outcomes = self._machine.submit(message, now, self._sight)
+        if isinstance(message, Request):
+            self._assign(message.id, now)
+        self._perform(outcomes)
+        if self._cancelled in self._members:
+            self._members[self._cancelled].settle()
+
+    def _assign(self, ident: RequestId, now: float) -> None:
+        """Where one server is to answer it, its deadlines are those of that."""
+        server = self._machine.owner_of(ident)
+        limits = None if server is None else self._joint.deadlines.get(server)
+        if server is not None and limits is not None:
+            self._client.core.assign(ident, server, limits, now)
 
     def withdraw(self, ident: int, /) -> bool:
-        if self._machine.withdraw(ident):
-            return True
         member = self._members.get(self._machine.owner_of(ident) or "")
-        if member is None or not member.seat.withdraw(ident):
-            return False
-        self._machine.withdrawn(ident)
+        if not self._machine.withdraw(ident):
+            if member is None or not member.seat.withdraw(ident):
+                return False
+            self._machine.withdrawn(ident)
+        if member is not None:
+            member.settle()
         return True
 
     def doubt(self) -> None:
@@ -113,6 +133,8 @@ class JoinedSeat:
         for member in members.values():
             member.seat.leave()
         self._on_leave(self)
+        for member in members.values():
+            member.release()
 
     @property
     def _sight(self) -> Sight:
@@ -133,6 +155,8 @@ class JoinedSeat:
 
     def bereft(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
         self._perform(self._machine.bereft(server, fault, withdraw))
+        if server in self._members:
+            self._members[server].settle()
 
     def returned(self, server: str) -> None:
         self._perform(self._machine.returned(server, self._loop.time()))
@@ -142,6 +166,13 @@ class JoinedSeat:
         self._perform(self._machine.lost(server, fault, _never if member is None else member.seat.withdraw))
         if member is not None:
             member.seat.leave()
+            member.settle()
+
+    def renewed(self, server: str) -> None:
+        """It is configured otherwise now. There is no child of it before somebody wants something or listens."""
+        self._perform(self._machine.renewed(server))
+        if self._client.is_live and server in self._members:
+            self._members[server].seat.wake()
 
     # What is to be done.
 
@@ -169,6 +200,7 @@ class JoinedSeat:
                 member = self._members.pop(outcome.server, None)
                 if member is not None:
                     member.seat.leave()
+                    member.settle()
             case Announced():
                 self._joint.announced(outcome.server)
             case Find():
@@ -190,6 +222,8 @@ class JoinedSeat:
 
     def _learn(self) -> None:
         self._perform(self._machine.learn(self._joint.known, self._joint.rules))
+        for server in self._members.keys() - set(self._joint.settings.servers):
+            self._members[server].dismiss()
 
     def _arm(self) -> None:
         self._disarm()
@@ -214,7 +248,7 @@ class Member:
 
     def __init__(self, joined: JoinedSeat, server: str) -> None:
         self.when_quiet: set[Callable[[], object]] = set()
-        """Told once, when the server owes nothing any more."""
+        """Told once, when the server owes nothing any more, or nobody that it could owe it to is left."""
         self._joined = joined
         self._server = server
 
@@ -228,19 +262,39 @@ class Member:
 
     def reseat(self, upstream: UpstreamSettings, take_place: TakePlace, fault: GatewayFault) -> None:
         """The server is configured so now."""
-        if not self.seat.reseat(upstream, take_place, fault):
+        if self.seat.reseat(upstream, take_place, fault):
+            self._joined.renewed(self._server)
+        else:
             self._joined.lost(self._server, fault)
 
     def close(self, fault: GatewayFault) -> None:
         """There is no such server any more."""
         self._joined.lost(self._server, fault)
 
+    def dismiss(self) -> None:
+        """It is not one of the several any more, though it may be there otherwise; its calls are waited for."""
+        if self.is_busy:
+            self.when_quiet.add(self.dismiss)
+        else:
+            gone = "the server is not one of these any more"
+            self._joined.lost(self._server, ShuttingDown(gone, reason="server_removed", executed="unknown"))
+
+    def settle(self) -> None:
+        """Less may be owed than before."""
+        if self.when_quiet and not self.is_busy:
+            self.release()
+
+    def release(self) -> None:
+        """Nobody waits for the server any more."""
+        told, self.when_quiet = self.when_quiet, set()
+        for each in told:
+            each()
+
     # As who has a seat.
 
     def deliver(self, message: Message, about: RequestId | None = None) -> None:
         self._joined.heard(self._server, message, about)
-        while self.when_quiet and not self.is_busy:
-            self.when_quiet.pop()()
+        self.settle()
 
     def remember(self, _told: Told, /) -> None:
         """What the client was told by all of them together is kept, and each is told anew."""

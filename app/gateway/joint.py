@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from app.core.catalog import Catalog, Conflict, composed
+from app.core.deadlines import Deadlines
 from app.core.inventory import Inventory
 from app.core.joint_names import JointNames
 from app.core.joint_rules import Known, Rules
+from app.core.shaping import WHOLE
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.searching import Searching
 from app.gateway.settings import JointSettings, UpstreamSettings
@@ -21,10 +23,12 @@ log = logging.getLogger("viaduct.catalog")
 _TOLD_MAX = 10_000
 _LINES_MAX = 20
 """Of the log, at once."""
+_NOTHING = composed({}, "none", WHOLE)
 
 
 class Joint:
-    """`own` are servers that cannot be asked before a client is there: each of its sessions asks them itself."""
+    """`members` are its servers, by their names. One whose children are given something of their client's cannot be
+    asked before there is a client: each session asks its own."""
 
     settings: JointSettings
     rules: Rules
@@ -35,21 +39,25 @@ class Joint:
         cataloguer: Cataloguer,
         searching: Searching,
         version: str,
-        own: frozenset[str] = frozenset(),
+        members: Mapping[str, UpstreamSettings],
     ) -> None:
+        self.name = upstream.name
         self.find = searching.find
         """Gives the tools of a catalog that are nearest to a question."""
         self._cataloguer = cataloguer
         self._product = version
         self._told: set[Conflict] = set()
         """Conflicts that the log knows of."""
-        self._known: Known
-        self.adopt(upstream, own)
+        self._known = Known({}, _NOTHING, is_whole=False)
+        self.adopt(upstream, members)
 
-    def adopt(self, upstream: UpstreamSettings, own: frozenset[str]) -> None:
+    def adopt(self, upstream: UpstreamSettings, members: Mapping[str, UpstreamSettings]) -> None:
         """From now on they are joined so."""
         settings = upstream.joint
         assert settings is not None  # noqa: S101 - it is several
+        own = frozenset(server for server in settings.servers if members[server].templates)
+        limits = {server: members[server].deadlines for server in settings.servers}
+        self.deadlines = {server: _either(upstream.deadlines, its) for server, its in limits.items()}
         self.settings = settings
         self.asked = [server for server in settings.servers if server not in own]
         self._version = -1
@@ -64,17 +72,19 @@ class Joint:
             is_search,
             settings.found,
             settings.page,
+            self._cataloguer.settings.pages_max,
             settings.patience_seconds,
             upstream.bounds,
             own,
             reading=self._cataloguer.settings.patience_seconds,
-            pages_max=self._cataloguer.settings.pages_max,
         )
 
     @property
     def known(self) -> Known:
         """What is known now; whoever asks wants to know."""
         cataloguer = self._cataloguer
+        if self._known.is_whole and self._version == cataloguer.version:
+            return self._known
         cataloguer.want(self.asked)
         if self._version != cataloguer.version:
             self._version = cataloguer.version
@@ -128,7 +138,7 @@ class Joint:
 
     def _composed(self, inventories: Mapping[str, Inventory]) -> Catalog:
         ordered = {server: inventories[server] for server in self.settings.servers if server in inventories}
-        return composed(ordered, self.settings.naming, self.settings.shaping)
+        return composed(ordered, self.settings.naming, self.settings.shaping, self._known.catalog)
 
     def _tell(self, conflicts: tuple[Conflict, ...]) -> None:
         news = [conflict for conflict in conflicts if conflict not in self._told]
@@ -146,3 +156,8 @@ class Joint:
         if len(self._told) > _TOLD_MAX:
             self._told.clear()
         self._told.update(conflicts)
+
+
+def _either(ours: Deadlines, its: Deadlines) -> Deadlines:
+    """One of the two; ours where they are alike, for a session that has these need not look at them."""
+    return ours if its == ours else its

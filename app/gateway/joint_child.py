@@ -6,6 +6,7 @@ from functools import partial
 from itertools import count
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from app.core import finding, introductions
 from app.core.catalog import Entry, Sight
@@ -15,7 +16,7 @@ from app.gateway.joint import Joint
 from app.gateway.patient import PatientTimer
 from app.protocol import methods
 from app.protocol.faults import GatewayFault, Unavailable, UnknownMethod
-from app.protocol.jsonrpc import Message, Notification, Reply, Request, Result, failure, payload, result
+from app.protocol.jsonrpc import Message, Notification, Reply, Request, Result, failure, payload
 
 Subscribe = Callable[[str, Callable[[Message | None], None]], Callable[[], None]]
 """Listens to a resource by its public URI, and tells what is said of it: first a reply, whether that began, then
@@ -44,8 +45,7 @@ class JointChild:
 
     @property
     def greeted(self) -> Raw | None:
-        known = self._joint.known
-        return introductions.introduced(known.inventories, self._joint.rules.version, is_whole=known.is_whole)
+        return introductions.introduced(self._joint.known, self._sees, self._joint.rules.version)
 
     def server_info(self) -> Raw | None:
         return payload(introductions.server_info(self._joint.rules.version))
@@ -122,9 +122,7 @@ class JointChild:
             case Notification():
                 self._tell(message)
             case _:
-                began = isinstance(message, Result)
-                refused = Unavailable("the server does not tell of this resource", reason="not_subscribed")
-                self._tell(result(subscribe.id, {}) if began else failure(subscribe.id, refused))
+                self._tell(replace(message, id=subscribe.id))
 
     def _lost(self) -> None:
         """One of the servers ended what it was listened to for; whoever listens begins anew."""

@@ -18,9 +18,9 @@ from app.gateway.joint_child import JointChild
 from app.gateway.joints import Joints
 from app.gateway.live_exchange import LiveExchange
 from app.gateway.settings import PoolSettings, UpstreamSettings
-from app.protocol import methods, stateless
-from app.protocol.faults import GatewayFault
-from app.protocol.jsonrpc import Failure, Message, Notification, Result, payload, read
+from app.protocol import discovery, methods, stateless
+from app.protocol.faults import GatewayFault, Unavailable
+from app.protocol.jsonrpc import Message, Notification, Result, failure, payload, read
 from app.protocol.stateless import Admitted
 
 _OF_ALL = frozenset({stateless.DISCOVER, stateless.LISTEN, *SHELF_OF})
@@ -109,7 +109,7 @@ class JointPool:
         meta = asked.request.meta
         listen = Admitted(1, stateless.LISTEN, payload(fields), fields=fields, meta=meta, target="")
         ours = Asked(asked.owner, self._joints.member(settings, server), listen, asked.headers)
-        return self._begin(ours, _Ear(said, lambda own: catalog.public_uri(server, own)))
+        return self._begin(ours, _Ear(own, said, lambda uri: catalog.public_uri(server, uri)))
 
 
 class _JointLease:
@@ -128,11 +128,15 @@ class _JointLease:
 
 
 class _Ear:
-    """As the outlet of an exchange of our own that listens."""
+    """As the outlet of an exchange of our own that listens to one resource, which its server calls `own`."""
 
-    def __init__(self, said: Callable[[Message | None], None], public: Callable[[str], str]) -> None:
+    def __init__(self, own: str, said: Callable[[Message | None], None], public: Callable[[str], str]) -> None:
+        self._own = own
         self._said = said
         self._public = public
+        self._is_answered = False
+        self._is_heard = False
+        """Whether the server tells of it."""
 
     def answer(self, body: bytes) -> None:
         self.event(None, body)
@@ -144,17 +148,24 @@ class _Ear:
         message = read(data)
         match message:
             case Notification(method=stateless.ACKNOWLEDGED):
-                self._said(Result(0, Raw(b"{}")))
+                self._answer(is_heard=self._own in discovery.acknowledged(message).uris)
             case Notification(method=methods.RESOURCE_UPDATED):
                 uri = self._public(methods.resource_uri(message.params))
                 self._said(methods.with_field(message, "uri", uri))
-            case Failure():
-                self._said(message)
             case _:
                 pass  # Its last word, after which it ends.
 
     def end(self) -> None:
-        self._said(None)
+        """Where that never began, the others go on without it."""
+        if self._is_heard:
+            self._said(None)
+        elif not self._is_answered:
+            self._answer(is_heard=False)
+
+    def _answer(self, *, is_heard: bool) -> None:
+        self._is_answered, self._is_heard = True, is_heard
+        refused = Unavailable("the server does not tell of this resource", reason="not_subscribed")
+        self._said(Result(0, Raw(b"{}")) if is_heard else failure(0, refused))
 
     def has_room(self) -> bool:
         return True

@@ -1,11 +1,12 @@
 """Servers that are served as one: the views that clients have of them, and their seats there."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
+from weakref import WeakSet
 
 from app.auth.principal import Principal
 from app.core.catalog import Conflict
@@ -57,6 +58,8 @@ class Joints:
         self._searching = Searching()
         sites.on_announced = self._cataloguer.announced
         self._views: OrderedDict[tuple[str, str], Joint] = OrderedDict()
+        self._used: WeakSet[Joint] = WeakSet()
+        """Those, and what sessions and subscriptions hold besides."""
         self._learnt: set[str] = set()
         """Of which all is known, or that it cannot be known for now."""
         self._seats: dict[JoinedSeat, None] = {}
@@ -107,11 +110,13 @@ class Joints:
         self.upstreams = {upstream.name: upstream for upstream in settings.joints}
         views, self._views = self._views, OrderedDict()
         self._learnt.clear()
-        for (name, _), joint in views.items():
-            if name in self.upstreams:
-                upstream = viewed(self.upstreams[name], *joint.settings.asked)
-                joint.adopt(upstream, self._own(upstream.servers))
-                self._views[name, joint.settings.view] = joint
+        for joint in list(self._used):
+            if joint.name in self.upstreams:
+                upstream = viewed(self.upstreams[joint.name], *joint.settings.asked)
+                joint.adopt(upstream, self._sites.upstreams)
+        for joint in views.values():
+            if joint.name in self.upstreams:
+                self._views[joint.name, joint.settings.view] = joint
         self._cataloguer.adopt(change.changed, change.removed)
         self.start()
         return [JointSite(upstream) for name, upstream in former.items() if name not in self.upstreams]
@@ -123,8 +128,10 @@ class Joints:
         key = upstream.name, settings.view
         joint = self._views.get(key)
         if joint is None:
-            own = self._own(settings.servers)
-            joint = self._views[key] = Joint(upstream, self._cataloguer, self._searching, self._settings.version, own)
+            joint = self._views[key] = Joint(
+                upstream, self._cataloguer, self._searching, self._settings.version, self._sites.upstreams
+            )
+            self._used.add(joint)
             if len(self._views) > _VIEWS_MAX:
                 self._views.popitem(last=False)
         self._views.move_to_end(key)
@@ -186,11 +193,6 @@ class Joints:
 
     def _left(self, seat: JoinedSeat) -> None:
         self._seats.pop(seat, None)
-
-    def _own(self, servers: Iterable[str]) -> frozenset[str]:
-        """Those whose children are given something of their client's."""
-        known = self._sites.upstreams
-        return frozenset(server for server in servers if server in known and known[server].templates)
 
     def _open(
         self, settings: JointSettings, mint: Iterator[int], owner: str, server: str, holder: Holder

@@ -40,6 +40,11 @@ _FIRST: StreamId = 1
 class LiveSession:
     """`tag` names the session in its event ids; `on_end` is told once, with this session, when it is over."""
 
+    seat: Seat
+    is_confirmed = False
+    on_forsaken: Callable[[], object] | None = None
+    """Told when its client has gone before it heard the answer to its `initialize`."""
+
     def __init__(
         self,
         ident: str,
@@ -60,13 +65,9 @@ class LiveSession:
         self.upstream, self.site, self.servers = upstream.name, upstream.site, upstream.servers
         self.transport: Transport = transport
         """By which it was opened, and by no other it is reached: elsewhere nobody would hear its answers."""
-        self.seat: Seat
-        self.is_confirmed = False
-        self.on_forsaken: Callable[[], object] | None = None
-        """Told when its client has gone before it heard the answer to its `initialize`."""
         self.when_quiet: set[Callable[[], object]] = set()
         """Told once, when no call is in flight any more."""
-        self._core = core
+        self.core = core
         self.settings = settings
         self._stream_after = upstream.deadlines.stream_after
         self._tally = upstream.tally
@@ -87,16 +88,16 @@ class LiveSession:
 
     @property
     def is_over(self) -> bool:
-        return self._core.phase is Phase.ENDED
+        return self.core.phase is Phase.ENDED
 
     @property
     def is_busy(self) -> bool:
-        return self._core.is_busy
+        return self.core.is_busy
 
     @property
     def is_live(self) -> bool:
         """Whether somebody waits for something here: a call in flight, or a stream with a connection."""
-        return self._core.is_busy or any(stream.is_attached for stream in self._streams.values())
+        return self.core.is_busy or any(stream.is_attached for stream in self._streams.values())
 
     @property
     def call_count(self) -> int:
@@ -110,11 +111,11 @@ class LiveSession:
     @property
     def waiting_bytes(self) -> int:
         """What waits for the server to be ready."""
-        return self._core.anteroom.waiting_bytes + self.seat.waiting_bytes
+        return self.core.anteroom.waiting_bytes + self.seat.waiting_bytes
 
     @property
     def revision(self) -> Revision:
-        return self._core.revision
+        return self.core.revision
 
     # The client speaks.
 
@@ -135,13 +136,10 @@ class LiveSession:
         now = self.used_at = self._loop.time()
         if permit is not None:
             self.permit, message = permit, permit.judge_any(message, self.ident, self.seat.names)
-        ident, core = next(self._names), self._core
+        ident, core = next(self._names), self.core
         core.outlets.post(ident, can_stream=takes_stream, begin_at=now + self._stream_after)
         try:
-            if isinstance(message, Request):
-                effects = core.ask(message, ident, now)
-            else:
-                effects = core.ask_all(message, ident, now)
+            effects = core.ask_any(message, ident, now)
         except GatewayFault:
             core.outlets.drop(ident)
             judged.void(message)
@@ -170,7 +168,7 @@ class LiveSession:
         if permit is not None:
             self.permit, message = permit, permit.judge(message, self.ident, self.seat.names)
         try:
-            effects = self._core.ask(message, self._sole, now)
+            effects = self.core.ask(message, self._sole, now)
             self._clocked.begin_all(self._sole, [message])
         except GatewayFault as fault:
             judged.void(message)
@@ -188,7 +186,7 @@ class LiveSession:
             ident = methods.cancelled_id(message)
             if ident is not None:
                 self._clocked.cancelled(self._sole, ident)
-        self._perform(self._core.tell(message, now))
+        self._perform(self.core.tell(message, now))
 
     def listen(self, outlet: Outlet, *, is_logged: bool = True) -> StreamId:
         """Open a stream for what answers no request."""
@@ -196,7 +194,7 @@ class LiveSession:
         self.used_at = self._loop.time()
         ident = next(self._names)
         event_log = self._log if is_logged else None
-        stream = Stream(ident, outlet, event_log, self.tag, primes=self._core.revision.primes, through=self._through)
+        stream = Stream(ident, outlet, event_log, self.tag, primes=self.core.revision.primes, through=self._through)
         self._streams[ident] = self._listeners[ident] = stream
         self.seat.wake()
         stream.begin()
@@ -230,7 +228,7 @@ class LiveSession:
         stream = self._streams.get(ident)
         if stream is not None and stream.detach(outlet):
             self.used_at = self._loop.time()
-            self._core.outlets.unlisten(ident)
+            self.core.outlets.unlisten(ident)
             if ident == _FIRST and self.on_forsaken is not None and not self.is_confirmed:
                 log.info("client left before its session was open", extra={"server": self.upstream})
                 self.on_forsaken()
@@ -238,7 +236,7 @@ class LiveSession:
     def go_by(self, upstream: UpstreamSettings) -> None:
         """Its server is configured so now."""
         self.site, self.servers, self._stream_after = upstream.site, upstream.servers, upstream.deadlines.stream_after
-        self._core.deadlines, self._core.bounds = upstream.deadlines, upstream.bounds
+        self.core.deadlines, self.core.bounds = upstream.deadlines, upstream.bounds
 
     def vacate(self, reason: str) -> None:
         """The session ends, and its seat, with what its server was told, goes on without it."""
@@ -247,13 +245,13 @@ class LiveSession:
 
     def leave(self) -> None:
         """The gateway ends, and the session with it, unless another one can take it up."""
-        if self._journal is not None and self._core.phase is Phase.OPEN:
+        if self._journal is not None and self.core.phase is Phase.OPEN:
             self._journal.leave()
         self.close("shutdown")
 
     def close(self, reason: str) -> None:
         """End the session: what it owes gets its last word, its streams end, its server is let go."""
-        self._perform(self._core.close(reason))
+        self._perform(self.core.close(reason))
 
     # The server speaks.
 
@@ -266,7 +264,7 @@ class LiveSession:
             return
         is_done = False
         try:
-            self._perform(self._core.deliver(message, self._loop.time(), about))
+            self._perform(self.core.deliver(message, self._loop.time(), about))
             is_done = True
         finally:
             if not is_done:
@@ -274,11 +272,11 @@ class LiveSession:
 
     def bereft(self, fault: GatewayFault, withdraw: Callable[[int], bool]) -> None:
         """The server is gone, and will be back."""
-        self._perform(self._core.bereft(fault, withdraw))
+        self._perform(self.core.bereft(fault, withdraw))
 
     def lost(self, fault: GatewayFault, reason: str) -> None:
         """The server is gone for good."""
-        self._perform(self._core.lost(fault, reason))
+        self._perform(self.core.lost(fault, reason))
 
     # Effects.
 
@@ -305,9 +303,9 @@ class LiveSession:
                     self.seat.doubt()
                 case Ended():
                     self._ended(effect.reason)
-        if self._core.due < self._timer_at:
+        if self.core.due < self._timer_at:
             self._arm()
-        while self.when_quiet and not self._core.is_busy:
+        while self.when_quiet and not self.core.is_busy:
             self.when_quiet.pop()()
 
     def _ended(self, reason: str) -> None:
@@ -330,7 +328,7 @@ class LiveSession:
         """One timer for all that may fall due; it is only ever moved forward, so most calls leave it alone."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_at = self._core.due
+        self._timer_at = self.core.due
         self._timer = PatientTimer(self._loop, self._timer_at, self._tick) if self._timer_at < FOREVER else None
 
     def _tick(self) -> None:
@@ -338,7 +336,7 @@ class LiveSession:
         self._timer, self._timer_at = None, FOREVER
         is_done = False
         try:
-            self._perform(self._core.tick(self._loop.time(), self.seat.withdraw))
+            self._perform(self.core.tick(self._loop.time(), self.seat.withdraw))
             is_done = True
         finally:
             if not is_done:
@@ -372,7 +370,7 @@ class LiveSession:
         """Go on where another gateway has left off: its calls are nobody's now."""
         if self._journal is not None:
             self._journal.take_up(saved.ways)
-        primes = self._core.revision.primes
+        primes = self.core.revision.primes
         for way in saved.ways:
             if way.owed is None:
                 stream = Stream(way.stream, None, self._log, self.tag, primes=primes, through=self._through)
@@ -382,11 +380,11 @@ class LiveSession:
             self._log.append(ident, encode(unanswered), unanswered.id)
 
     def _owed(self, stream: StreamId) -> tuple[RequestId, ...] | None:
-        return None if stream in self._listeners else tuple(self._core.owed(stream))
+        return None if stream in self._listeners else tuple(self.core.owed(stream))
 
     def _hear(self, stream: Stream) -> None:
-        self._core.outlets.unlisten(stream.ident)
-        self._perform(self._core.hear(stream.ident, self._loop.time()))
+        self.core.outlets.unlisten(stream.ident)
+        self._perform(self.core.hear(stream.ident, self._loop.time()))
 
     def _check_room(self) -> None:
         """A stream that nobody reads any more makes room for a new one, the oldest first."""

@@ -184,7 +184,7 @@ class LiveExchange:
             return
         if self.lease is not None and not self.lease.fits(child):
             self._move(child, self.lease)
-        elif self._is_checked(self.asked) or not isinstance(child, CommonChild):
+        elif not isinstance(child, CommonChild) or self._is_checked(self.asked):
             self._go(child)
         else:
             self.schemas.check(child, self.asked.request, self.asked.headers, self._checked)

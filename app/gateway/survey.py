@@ -25,14 +25,14 @@ CAPABILITIES: dict[str, Raw] = {
 
 
 class Survey:
-    """As a member of the child. Either of `done` and `failed` is told, once."""
+    """As a member of the child. Either of `done` and `failed` is told, once; that with what is known all the same."""
 
     def __init__(
         self,
         upstream: UpstreamSettings,
         settings: CatalogSettings,
         done: Callable[[Inventory], None],
-        failed: Callable[[GatewayFault], None],
+        failed: Callable[[GatewayFault, Inventory | None], None],
     ) -> None:
         self._upstream = upstream
         self._settings = settings
@@ -47,7 +47,7 @@ class Survey:
         try:
             child = self._child = start(self._upstream, lambda: None)
         except GatewayFault as fault:
-            self._failed(fault)
+            self._failed(fault, None)
             return
         self._party = child.join(self)
         if child.is_ready:
@@ -92,7 +92,7 @@ class Survey:
         self._child = None
         if self._timer is not None:
             self._timer.cancel()
-        self._failed(fault)
+        self._failed(fault, None)
 
     def _ask(self, child: CommonChild, requests: list[Request]) -> None:
         for request in requests:
@@ -106,8 +106,10 @@ class Survey:
             self._done(inventory)
 
     def _overdue(self) -> None:
+        reading, self._reading = self._reading, None
         self.close()
-        self._failed(TimedOut("the server did not list what it offers in time"))
+        known = reading.inventory if reading is not None and reading.has_read else None
+        self._failed(TimedOut("the server did not list all that it offers in time"), known)
 
 
 def _answer(question: Request) -> Reply:

@@ -3,7 +3,7 @@
 import asyncio
 
 from app.auth.tokens import Entry, hash_of
-from tests.auth.test_authentication import KEEPING, NOW, World, in_world, told
+from tests.auth.world import KEEPING, NOW, World, in_world, told
 
 
 async def looked(world: World) -> None:

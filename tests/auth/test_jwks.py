@@ -227,3 +227,27 @@ def test_what_is_no_jwks_is_as_good_as_none(body: bytes) -> None:
 def test_an_error_of_the_issuer_is_no_jwks() -> None:
     with pytest.raises(ValueError, match="status 500"):
         usable(Fetched(500, json.dumps({"keys": [KEY.jwk()]}).encode()), ("RS256",))
+
+
+@pytest.mark.parametrize(("place", "outcome"), [("here", "found"), ("there", "cannot")])
+def test_the_next_key_set_of_one_issuer_and_place_knows_what_the_former_knew(place: str, outcome: str) -> None:
+    @keys_test
+    async def test(keys: Keys) -> None:
+        former = KeySet("issuer", ("RS256",), keys.fetch, PATIENCE, lambda: keys.now, "here")
+        await former.find("one")
+        keys.is_down = True
+        keys.set = KeySet("issuer", ("RS256",), keys.fetch, PATIENCE, lambda: keys.now, place)
+        keys.set.succeed(former)
+        assert await keys.outcome("one") == outcome
+
+    test()
+
+
+@keys_test
+async def test_a_key_set_that_never_had_keys_keeps_the_next_one_from_nothing(keys: Keys) -> None:
+    keys.is_down = True
+    assert await keys.outcome("one") == "cannot"
+    keys.is_down = False
+    former, keys.set = keys.set, KeySet("issuer", ("RS256",), keys.fetch, PATIENCE, lambda: keys.now)
+    keys.set.succeed(former)
+    assert await keys.outcome("one") == "found"

@@ -14,7 +14,7 @@ R04 a client that leaves ends the process
     chaos/streams a_call_goes_on_although_its_client_has_gone_and_its_answer_can_be_fetched
     chaos/stateless a_client_that_vanishes_in_mid_call_cancels_it_at_once_and_nothing_more_is_sent
 R06 a spawn that fails ends every session
-    chaos/children a_server_that_cannot_be_started_says_why_and_the_others_serve
+    chaos/starting a_server_that_cannot_be_started_says_why_and_the_others_serve
     chaos/overload without_descriptors_left_a_session_is_refused_and_the_others_go_on
 R08 clients of one child are mixed up
     chaos/sessions twenty_clients_of_one_shared_child_each_get_their_own
@@ -55,10 +55,10 @@ R20 a child is dead and its session answers errors for ever
     chaos/stateless a_crash_fails_every_call_in_flight_at_once_and_the_next_is_served
 R21 a crash before the first answer is waited for
     chaos/escapees two_hundred_handshakes_that_fail_leave_nobody
-    chaos/children a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words
+    chaos/starting a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words
 R22 one bad server stops all
     chaos/supervision a_server_that_always_ends_backs_off_and_then_is_refused_at_once_and_the_others_serve
-    chaos/children a_server_that_cannot_be_started_says_why_and_the_others_serve
+    chaos/starting a_server_that_cannot_be_started_says_why_and_the_others_serve
 R23 the gateway outlives its launcher
     cli/serving it_ends_with_its_launcher_where_that_was_asked_for
 R24 it will not stop
@@ -70,16 +70,16 @@ R27 a slow start is begun anew with every try
     chaos/abandoned who_comes_again_and_again_waits_for_one_start
     chaos/abandoned a_start_that_is_over_by_then_waits_for_its_client
     chaos/abandoned nobody_else_takes_it_over
-    chaos/children a_slow_start_goes_on_although_its_client_has_gone_and_keeps_the_connection_warm
+    chaos/starting a_slow_start_goes_on_although_its_client_has_gone_and_keeps_the_connection_warm
 R28 an installer asks and waits
-    chaos/children a_server_that_does_not_get_ready_in_time_is_given_up_and_its_last_words_are_told
+    chaos/starting a_server_that_does_not_get_ready_in_time_is_given_up_and_its_last_words_are_told
 R29 stderr fills its pipe
     chaos/children a_flood_on_stderr_blocks_nobody_and_is_logged_in_part
 R30 a call waits for ever
     chaos/children a_call_that_is_never_answered_times_out_and_the_server_is_told
     chaos/stateless a_call_that_is_never_answered_times_out_and_the_server_is_told
 R31 a server that was missing stays missing
-    chaos/children a_command_that_appears_later_is_found_without_a_restart
+    chaos/starting a_command_that_appears_later_is_found_without_a_restart
 R32 long answers
     chaos/framing long_lines_arrive_whole_and_the_next_is_read
 R34 characters cut in two

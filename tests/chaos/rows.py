@@ -35,10 +35,10 @@ def _test(place: str, name: str) -> tuple[str, str]:
 
 _FAULTS = """
 F01 a command that is missing, not executable or no program
-    chaos/children a_server_that_cannot_be_started_says_why_and_the_others_serve
+    chaos/starting a_server_that_cannot_be_started_says_why_and_the_others_serve
     cli/commands a_command_that_cannot_be_started_is_78
 F02 a server that exits at once
-    chaos/children a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words
+    chaos/starting a_server_that_ends_before_it_is_ready_is_told_with_its_exit_and_its_last_words
     chaos/eras a_server_that_cannot_be_spoken_to_is_unavailable_and_is_not_left_running
 F04 a crash between initialize and initialized
     chaos/revival a_crash_between_initialize_and_initialized_costs_nothing
@@ -215,12 +215,14 @@ F68 a token that expires during a stream
 F69 a token that is revoked during a stream
     live/tokens a_token_that_is_taken_back_is_refused_within_a_second_and_its_streams_close
     live/tokens a_token_that_its_issuer_ends_loses_its_streams_too
+    live/tokens a_request_that_was_on_its_way_when_its_token_was_taken_back_is_refused
     live/tokens a_stateless_call_ends_when_its_token_is_taken_back
     live/tokens a_call_of_who_takes_no_stream_ends_when_its_token_is_taken_back
 F70 a token whose scopes do not do for one tool
     live/policy what_a_further_scope_would_open_is_answered_with_that_scope
 F71 an issuer that goes down
     chaos/issuers while_an_issuer_is_down_its_known_keys_still_admit
+    chaos/issuers while_an_issuer_is_down_another_configuration_still_admits_by_its_known_keys
 F72 an issuer that was never there
     chaos/issuers an_issuer_that_was_never_reached_makes_nobody_throw_a_token_away
 F74 keys that change under load
@@ -241,7 +243,7 @@ F78 SIGKILL
     cli/guardian a_guardian_that_was_killed_is_replaced_and_the_next_keeps_watch
     chaos/stopping what_a_gateway_that_was_killed_with_its_guardian_left_ends_with_its_input_or_at_the_next_start
 F79 a bad configuration while it runs
-    live/reload a_bad_configuration_is_refused_and_the_one_before_serves_on
+    live/reload_file a_bad_configuration_is_refused_and_the_one_before_serves_on
     cli/reloading a_refusal_is_logged_once_for_each_content
     chaos/reload fifty_files_a_second_lose_no_call_and_the_last_one_is_what_runs
     chaos/survival a_call_that_was_in_flight_is_answered_on_its_stream_with_what_is_known
@@ -252,8 +254,8 @@ F79 a bad configuration while it runs
     chaos/stateless a_killed_gateway_leaves_no_child_and_what_it_sealed_begins_nothing_twice
 F80 no file descriptors left
     chaos/bounds what_is_over_a_bound_is_refused_at_once_by_its_name_and_others_are_served_and_it_heals
-    chaos/bounds without_a_descriptor_for_a_connection_the_gateway_neither_spins_nor_fills_its_log
-    chaos/bounds a_session_whose_child_died_waits_where_there_are_no_descriptors_for_another
+    chaos/scarcity without_a_descriptor_for_a_connection_the_gateway_neither_spins_nor_fills_its_log
+    chaos/scarcity a_session_whose_child_died_waits_where_there_are_no_descriptors_for_another
     chaos/overload without_descriptors_left_a_session_is_refused_and_the_others_go_on
 F82 an audit that cannot be written, for the disk is full
     live/audit with_a_full_disk_no_server_hears_of_a_call

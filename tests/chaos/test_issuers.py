@@ -15,6 +15,7 @@ from tests.support.client import Client
 from tests.support.gateway import Gateway, config, entry, serving
 from tests.support.http import ACCEPT, Reply, connection, head, on_loop, read_reply, soon
 from tests.support.issuer import KEY, OTHER_KEY, Issuer, RsaKey, compact, header, issuing
+from tests.support.reloading import reloaded
 
 PUBLIC = "https://mcp.example.com"
 PATH = "/servers/calm/mcp"
@@ -28,13 +29,17 @@ def issuer() -> Iterator[Issuer]:
         yield running
 
 
+def content(issuer: Issuer, *servers: str) -> dict[str, Any]:
+    settings = config({name: entry(stopTimeout=0.5) for name in ("calm", *servers)}, publicUrl=PUBLIC)
+    jwt = {"issuer": issuer.url, "jwksUri": f"{issuer.url}{JWKS}"}
+    settings["viaduct"]["auth"] |= {"jwt": [jwt], "jwks": {"cooldown": 0.5, "ttl": 60}}
+    settings["viaduct"]["outbound"] = {"allow": ["127.0.0.0/8"], "timeout": 0.5}
+    return settings
+
+
 @pytest.fixture
 def gateway(issuer: Issuer, tmp_path: Path) -> Iterator[Gateway]:
-    content = config({"calm": entry(stopTimeout=0.5)}, publicUrl=PUBLIC)
-    jwt = {"issuer": issuer.url, "jwksUri": f"{issuer.url}{JWKS}"}
-    content["viaduct"]["auth"] |= {"jwt": [jwt], "jwks": {"cooldown": 0.5, "ttl": 60}}
-    content["viaduct"]["outbound"] = {"allow": ["127.0.0.0/8"], "timeout": 0.5}
-    with serving(content, tmp_path) as gateway:
+    with serving(content(issuer), tmp_path) as gateway:
         yield gateway
 
 
@@ -103,6 +108,18 @@ async def test_while_an_issuer_is_down_its_known_keys_still_admit(gateway: Gatew
         issuer.raw = b"<html>"
     assert await status(gateway, fresh(issuer)) == 200
     assert await status(gateway, compact(header(kid="new"), issuer.claims(aud=PUBLIC), OTHER_KEY)) == 401
+    assert await status(gateway, fresh(issuer)) == 200
+
+
+@on_loop
+async def test_while_an_issuer_is_down_another_configuration_still_admits_by_its_known_keys(
+    gateway: Gateway, issuer: Issuer
+) -> None:
+    token = fresh(issuer)
+    assert await status(gateway, token) == 200
+    issuer.status = 500
+    await reloaded(gateway, content(issuer, "added"))
+    assert await status(gateway, token) == 200
     assert await status(gateway, fresh(issuer)) == 200
 
 

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from app.protocol.jsonrpc import RequestId
+from app.protocol.faults import Cancelled
+from app.protocol.jsonrpc import Reply, RequestId, Result
+from tests.core.exchanges import read
 
 
 @dataclass
@@ -59,3 +61,35 @@ class Books:
 
     def listening(self) -> list[int]:
         return [ident for ident, stream in self.streams.items() if not stream.is_post and stream.can_stream]
+
+    def cancel(self, ident: RequestId) -> bool:
+        """Whether there is one: the newest of that id gets its last word, unless its stream outlives it."""
+        for owed in reversed(self.open()):
+            if same(owed.id, ident) and owed.method != "initialize" and not owed.is_cancelled:
+                owed.is_cancelled = True
+                owed.is_settled = not self.streams[owed.stream].is_post
+                return True
+        return False
+
+    def settle(self, reply: Reply, stream: int) -> None:
+        """One last word, for a request that is owed one, on its own stream and under its own id."""
+        body = read(reply.result if isinstance(reply, Result) else reply.error)
+        nonce, is_cancelled = body.get("n"), body.get("code") == Cancelled.code
+        able = [owed for owed in self.open() if owed.stream == stream and same(owed.id, reply.id)]
+        able = [owed for owed in able if nonce in {None, owed.ours} and owed.is_cancelled >= is_cancelled]
+        assert able, (reply, stream)
+        able[-1].is_settled = True
+
+    def check_deadlines(self, now: float) -> None:
+        """Nothing that was due by now has been left undone."""
+        asked_on = {asked.stream for _, asked in self.open_questions()}
+        for owed in self.open():
+            deadline = owed.max_at if owed.stream in asked_on else min(owed.quiet_at, owed.max_at)
+            assert deadline > now, owed
+        for ident, stream in self.streams.items():
+            is_silent = stream.is_post and stream.can_stream and not (stream.has_begun or stream.has_ended)
+            assert not is_silent or stream.begins_at > now, ident
+
+
+def same(one: RequestId | None, other: RequestId | None) -> bool:
+    return one == other and type(one) is type(other)

@@ -222,3 +222,13 @@ def test_lists_are_alike_where_they_show_the_same() -> None:
     assert one.is_like(same, "tools")
     assert not one.is_like(other, "tools")
     assert one.is_like(other, "resources")
+
+
+def test_what_two_catalogs_have_alike_is_there_but_once() -> None:
+    whole = {"git": offers(tools=["log", "push"]), "files": offers(tools=["read"], resources=["file:///a"])}
+    before = composed(whole, "prefix", WHOLE)
+    after = composed({**whole, "git": offers(tools=["log", "pull"])}, "prefix", WHOLE, before)
+    assert publics(after, "tools") == ["git__log", "git__pull", "files__read"]
+    for public in ("git__log", "files__read"):
+        assert after.find("tools", public) is before.find("tools", public)
+    assert after.find("resources", "file:///a") is before.find("resources", "file:///a")

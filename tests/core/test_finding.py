@@ -100,10 +100,11 @@ def test_what_is_no_call_of_a_call_stays_the_very_request() -> None:
         assert unwrapped(request) is request
 
 
-def test_a_call_of_a_call_of_a_call_is_one_of_what_is_called_so() -> None:
-    """Nobody unwraps twice: what is judged is what is called."""
-    request = call(finding.CALL, {"name": finding.CALL, "arguments": {"name": "a__find"}})
-    assert said(unwrapped(request)) == {"name": finding.CALL, "arguments": {"name": "a__find"}}
+@pytest.mark.parametrize("name", [finding.CALL, finding.FIND])
+def test_a_call_of_a_call_of_a_call_is_refused(name: str) -> None:
+    """What is judged is what is called."""
+    with pytest.raises(BadParams):
+        unwrapped(call(finding.CALL, {"name": name, "arguments": {"name": "a__find"}}))
 
 
 def test_what_is_found_is_the_text_of_a_result_as_it_is_shown() -> None:

@@ -5,7 +5,6 @@ is checked against that, and time only passes as a timer set to `due` lets it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -20,6 +19,7 @@ from app.protocol import stateless
 from app.protocol.faults import BadParams, Exited
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, payload
 from tests.core.exchanges import logged, progress, read, request, withdrawal
+from tests.core.interview_books import Books, Question, Stream
 
 LIMITS = Deadlines(request=10, max_request=50, stream_after=1, park=30, ask_after=0.5, ask_within=2)
 IDS = st.sampled_from([1, 2, "1", "2", 11])
@@ -31,48 +31,6 @@ LEVELS = st.sampled_from(["", "", "debug", "error"])
 FORMS: dict[str, object] = {"elicitation": {}}
 BOTH: dict[str, object] = {"elicitation": {}, "roots": {}}
 CAPABILITIES = st.sampled_from([FORMS, BOTH, BOTH])
-
-
-@dataclass
-class Stream:
-    id: RequestId
-    can_stream: bool
-    begins_at: float
-    has_begun: bool = False
-    is_answered: bool = False
-    is_over: bool = False
-
-
-@dataclass
-class Question:
-    nonce: int
-    method: str
-    open_at: float
-    key: str | None = None
-    """Under which the client was asked."""
-
-
-@dataclass
-class Books:
-    streams: dict[int, Stream] = field(default_factory=dict)
-    questions: dict[RequestId, Question] = field(default_factory=dict)
-    """Those that the child has neither an answer to nor withdrawn."""
-    keys: dict[str, int] = field(default_factory=dict)
-    """Of every key the question that it was shown for."""
-    round: int = 0
-    parked_at: float = FOREVER
-    heard_at: float = 0.0
-    waits_from: float = 0.0
-    early: Reply | None = None
-    is_sent: bool = False
-    is_answered: bool = False
-    is_cancelled: bool = False
-    is_lost: bool = False
-    is_suspect: bool = False
-    has_ended: bool = False
-
-    def waiting(self) -> list[int]:
-        return [ident for ident, stream in self.streams.items() if not stream.is_over]
 
 
 class InterviewMachine(RuleBasedStateMachine):

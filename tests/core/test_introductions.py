@@ -7,12 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from app.core.introductions import capabilities, greeted, instructions
+from app.core.catalog import composed
+from app.core.introductions import capabilities, greeted, instructions, seen
 from app.core.inventory import Inventory
+from app.core.joint_rules import Known, everything
+from app.core.shaping import WHOLE
 from app.protocol.jsonrpc import Request
-from tests.core.inventories import raw
+from tests.core.inventories import offers, raw
 
 CHANGES = {"listChanged": True}
+
+
+def knowing(servers: dict[str, Inventory]) -> Known:
+    return Known(servers, composed(servers, "prefix", WHOLE), is_whole=True)
 
 
 def can(*names: str, **more: object) -> Inventory:
@@ -93,7 +100,7 @@ def test_what_should_be_known_is_said_under_each_server_s_name() -> None:
 )
 def test_a_greeting_is_answered_in_its_revision_where_a_handshake_has_that(asked: object, answered: str) -> None:
     params = raw({"protocolVersion": asked, "capabilities": {}})
-    answer = greeted(Request(1, "initialize", params), {"a": can("tools")}, "1.2", is_whole=True)
+    answer = greeted(Request(1, "initialize", params), knowing({"a": can("tools")}), everything, "1.2")
     assert json.loads(bytes(answer)) == {
         "protocolVersion": answered,
         "capabilities": {"tools": CHANGES},
@@ -102,5 +109,12 @@ def test_a_greeting_is_answered_in_its_revision_where_a_handshake_has_that(asked
 
 
 def test_a_greeting_is_answered_with_what_should_be_known() -> None:
-    answer = greeted(Request(1, "initialize", Raw(b"{}")), {"a": Inventory({}, "Ask.")}, "1", is_whole=True)
+    answer = greeted(Request(1, "initialize", Raw(b"{}")), knowing({"a": Inventory({}, "Ask.")}), everything, "1")
     assert json.loads(bytes(answer))["instructions"] == "# a\n\nAsk."
+
+
+def test_a_server_of_which_nothing_is_seen_says_nothing() -> None:
+    servers = {"a": offers(tools=["x"]), "b": offers(resources=["b://one"]), "c": Inventory({}, "Only this.")}
+    catalog = composed(servers, "prefix", WHOLE)
+    assert list(seen(servers, catalog, everything)) == ["a", "b", "c"]
+    assert list(seen(servers, catalog, lambda _shelf, entry: entry.server == "b")) == ["b", "c"]

@@ -1,6 +1,7 @@
 """What a server says that it has."""
 
 import json
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from app.core.inventory import LISTED, SHELF_OF, Inventory, Item, Shelf, introduced, items, rendered, wanted
-from tests.core.inventories import SHELVES, item, raw
+from app.core.reading import Reading
+from app.protocol.jsonrpc import Result
+from tests.core.inventories import SHELVES, item, offers, raw
 
 
 def test_a_server_introduces_itself_with_what_it_can_and_what_should_be_known() -> None:
@@ -93,3 +96,15 @@ def test_an_item_is_shown_as_it_was_said(said: dict[str, object]) -> None:
     assert [json.loads(bytes(rendered(each.said))) for each in found] == [
         said for name in [said.get("name")] if isinstance(name, str)
     ]
+
+
+def test_what_is_read_again_as_it_was_is_there_but_once() -> None:
+    first = offers(tools=["log", "push", "pull"])
+    page = raw({"tools": [{"name": "pull"}, {"name": "log"}, {"name": "push", "title": "Push"}]})
+    reading = Reading(count(1), first, ["tools"])
+    [asked] = reading.begin()
+    assert not reading.receive(Result(asked.id, page))
+    pull, log, push = reading.inventory.tools
+    assert pull is first.tools[2]
+    assert log is first.tools[0]
+    assert push == item("tools", "push", title="Push")

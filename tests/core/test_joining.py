@@ -3,23 +3,21 @@
 from collections.abc import Mapping
 from itertools import count
 
+import pytest
 from msgspec import Raw
-from msgspec.structs import replace
 
-from app.core.bounds import Bounds
 from app.core.catalog import Catalog, composed
 from app.core.deadlines import FOREVER
 from app.core.inventory import Inventory, Item
 from app.core.joining import Joining
 from app.core.joint_rules import Known, Rules, everything
-from app.core.partner import Open, Outcome, Shut, ToServer
+from app.core.partner import Open, Outcome, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.shaping import WHOLE
 from app.protocol import methods
-from app.protocol.faults import Exited, Overloaded
-from app.protocol.jsonrpc import Failure, Message, Notification, Request, Result, payload
-from tests.core.inventories import item
+from app.protocol.faults import Unavailable
+from app.protocol.jsonrpc import Notification, Request, Result, payload
 
 
 def resource(uri: str) -> Item:
@@ -42,35 +40,6 @@ def opened(outcomes: list[Outcome]) -> list[str]:
     return [outcome.server for outcome in outcomes if isinstance(outcome, Open)]
 
 
-def opening(at: Known, rules: Rules | None = None) -> Joining:
-    return Joining(rules or RULES, count(1), at)
-
-
-def sent(outcomes: list[Outcome], server: str = "") -> list[Request]:
-    """The requests among what goes to a server, or to any."""
-    to_server = [outcome for outcome in outcomes if isinstance(outcome, ToServer) and server in ("", outcome.server)]
-    return [outcome.message for outcome in to_server if isinstance(outcome.message, Request)]
-
-
-def told(outcomes: list[Outcome]) -> list[Message]:
-    return [outcome.message for outcome in outcomes if isinstance(outcome, ToSession)]
-
-
-def codes(outcomes: list[Outcome]) -> list[int | None]:
-    """Of the errors that the session hears."""
-    return [methods.error_code(message.error) for message in told(outcomes) if isinstance(message, Failure)]
-
-
-def asks(joining: Joining, method: str, params: object = None, ident: int = 50) -> list[Outcome]:
-    return joining.submit(Request(ident, method, None if params is None else payload(params)), 0, everything)
-
-
-def greets(joining: Joining, server: str, outcomes: list[Outcome]) -> list[Outcome]:
-    """A server answers the greeting that is among what it was sent."""
-    [greeting] = [request for request in sent(outcomes, server) if request.method == methods.INITIALIZE]
-    return joining.receive(server, Result(greeting.id, RESOURCES), 0)
-
-
 def taken_up(*uris: str, at: Known) -> Joining:
     """As a session of before, which had subscribed to these."""
     told = Told(initialize=Raw(b"{}"), subscribed={uri: payload({"uri": uri}) for uri in uris})
@@ -78,7 +47,6 @@ def taken_up(*uris: str, at: Known) -> Joining:
 
 
 RULES = Rules("/mcp", "1", compose)
-RESOURCES = payload({"capabilities": {"resources": {"subscribe": True}}})
 BOOKS = {"books": offering("book://one")}
 BOTH = {**BOOKS, "films": offering("film://one")}
 
@@ -101,164 +69,146 @@ def test_what_nobody_lists_is_subscribed_to_when_all_are_known() -> None:
     assert greeting.method == methods.INITIALIZE
 
 
-def test_subscriptions_of_before_are_made_as_fast_as_their_server_takes_them() -> None:
-    """All of them at once would be too much for what waits for a server that starts."""
-    uris = [f"book://{number}" for number in range(600)]
-    joining = taken_up(*uris, at=known({"books": offering(*uris)}, is_whole=True))
-    outcomes = greets(joining, "books", joining.wake())
-    made, open_ = list[str](), subscribes(outcomes)
-    while open_:
-        assert len(open_) <= 32
-        made += [methods.resource_uri(request.params) for request in open_]
-        open_ = [new for each in open_ for new in subscribes(joining.receive("books", Result(each.id, payload({})), 0))]
-    assert made == uris
+def tool(name: str) -> Item:
+    return Item(name, {"name": payload(name)})
 
 
-def subscribes(outcomes: list[Outcome]) -> list[Request]:
-    return [request for request in sent(outcomes) if request.method == methods.SUBSCRIBE]
+def with_tools(*names: str) -> Inventory:
+    return Inventory({"tools": Raw(b"{}")}, tools=tuple(map(tool, names)))
 
 
-def test_what_the_client_says_of_a_resource_counts_and_not_what_it_had_said_before() -> None:
-    joining = taken_up("book://one", "book://two", at=known(BOOKS, is_whole=True))
-    outcomes = joining.wake()
-    assert asks(joining, methods.UNSUBSCRIBE, {"uri": "book://one"}) == []
-    asked = [
-        (request.method, methods.resource_uri(request.params)) for request in sent(greets(joining, "books", outcomes))
-    ]
-    assert asked[:2] == [(methods.SUBSCRIBE, "book://two"), (methods.UNSUBSCRIBE, "book://one")]
-    assert [method for method, _ in asked[2:]] == ["resources/list", "resources/templates/list"]
+def page(*names: str) -> Raw:
+    return payload({"tools": [{"name": name} for name in names]})
 
 
-def test_what_could_not_be_unsubscribed_from_is_subscribed_to_still() -> None:
-    joining = taken_up("book://two", at=known({}, is_whole=False))
-    assert codes(asks(joining, methods.UNSUBSCRIBE, {"uri": "book://two"})) == [-32602]
-    assert opened(joining.learn(known(BOOKS, is_whole=True), RULES)) == ["books"]
+def asked(outcomes: list[Outcome], method: str) -> Request:
+    """What a server is asked with that method, first of all."""
+    messages = (outcome.message for outcome in outcomes if isinstance(outcome, ToServer))
+    return next(each for each in messages if isinstance(each, Request) and each.method == method)
 
 
-def test_subscriptions_at_a_server_that_is_gone_are_made_anew_when_it_is_there_again() -> None:
-    joining = opening(known(BOTH, is_whole=True))
-    outcomes = greets(joining, "books", asks(joining, methods.SUBSCRIBE, {"uri": "book://one"}))
-    joining.receive("books", Result(50, payload({})), 0)
-    assert list(joining.told.subscribed) == ["book://one"]
-    joining.lost("books", Exited("gone"), lambda _: False)
-    assert subscribes(outcomes) == [Request(50, methods.SUBSCRIBE, payload({"uri": "book://one"}))]
-    outcomes = greets(joining, "books", asks(joining, "resources/read", {"uri": "book://one"}))
-    assert [request.params for request in subscribes(outcomes)] == [payload({"uri": "book://one"})]
+def told_of_tools(outcomes: list[Outcome]) -> int:
+    return outcomes.count(ToSession(Notification(methods.TOOLS_CHANGED)))
 
 
-def test_a_subscription_that_a_lost_child_did_not_answer_is_made_at_the_next() -> None:
+def with_a_ready_server(rules: Rules = RULES) -> Joining:
+    """That of the two has the tool `old`, to everybody."""
+    at = known({"a": with_tools("old"), "b": with_tools("other")}, is_whole=True)
+    joining = Joining(rules, count(1), at)
+    joining.submit(Request(900, methods.INITIALIZE, payload({"protocolVersion": "2025-11-25"})), 0, everything)
+    greeting = asked(joining.submit(call("a__old"), 0, everything), methods.INITIALIZE)
+    said = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
+    listing = asked(joining.receive("a", Result(greeting.id, payload(said)), 0), methods.LIST_TOOLS)
+    assert told_of_tools(joining.receive("a", Result(listing.id, page("old")), 0)) == 0
+    return joining
+
+
+def call(name: str) -> Request:
+    return Request(901, methods.CALL_TOOL, payload({"name": name, "arguments": {}}))
+
+
+NEW = {"a": with_tools("old", "new"), "b": with_tools("other")}
+
+
+def test_a_change_is_told_of_once_whoever_reads_the_new_list_first() -> None:
+    for is_own_first in (True, False):
+        joining = with_a_ready_server()
+        listing = asked(joining.receive("a", Notification(methods.TOOLS_CHANGED), 0), methods.LIST_TOOLS)
+        told = [] if is_own_first else joining.learn(known(NEW, is_whole=True), RULES)
+        told += joining.receive("a", Result(listing.id, page("old", "new")), 0)
+        told += joining.learn(known(NEW, is_whole=True), RULES)
+        assert told_of_tools(told) == 1
+        assert joining.catalog.find("tools", "a__new") is not None
+
+
+def test_what_is_announced_is_told_of_though_another_servers_list_changed_meanwhile() -> None:
+    joining = with_a_ready_server()
+    listing = asked(joining.receive("a", Notification(methods.TOOLS_CHANGED), 0), methods.LIST_TOOLS)
+    elsewhere = known({"a": with_tools("old"), "b": with_tools("other", "more")}, is_whole=True)
+    assert told_of_tools(joining.learn(elsewhere, RULES)) == 1
+    assert told_of_tools(joining.receive("a", Result(listing.id, page("old", "new")), 0)) == 1
+
+
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_lists_are_read_again_after_a_child_that_died_while_it_was_asked(*, is_announced: bool) -> None:
+    joining, changed = with_a_ready_server(), Notification(methods.TOOLS_CHANGED)
+    asked(joining.receive("a", changed, 0), methods.LIST_TOOLS)
+    joining.bereft("a", GONE, lambda _ident: False)
+    outcomes = joining.receive("a", changed, 0) if is_announced else joining.returned("a", 0)
+    listing = asked(outcomes, methods.LIST_TOOLS)
+    assert told_of_tools(joining.receive("a", Result(listing.id, page("old", "new")), 0)) == 1
+    assert joining.catalog.find("tools", "a__new") is not None
+
+
+def test_a_server_that_announces_a_change_with_each_answer_is_not_asked_all_the_time() -> None:
+    joining, changed = with_a_ready_server(), Notification(methods.TOOLS_CHANGED)
+    outcomes = joining.receive("a", changed, 0)
+    for _ in range(100):
+        listings = [outcome.message for outcome in outcomes if isinstance(outcome, ToServer)]
+        if not listings:
+            break
+        assert isinstance(listings[0], Request)
+        outcomes = [*joining.receive("a", changed, 0), *joining.receive("a", Result(listings[0].id, page("old")), 0)]
+    assert listings == []
+    assert 0 < joining.due < FOREVER
+    listing = asked(joining.tick(joining.due), methods.LIST_TOOLS)
+    assert told_of_tools(joining.receive("a", Result(listing.id, page("old", "new")), 1)) == 1
+
+
+def test_as_many_pages_are_read_of_a_list_as_the_rules_say() -> None:
+    joining = with_a_ready_server(Rules("/mcp", "1", compose, pages=102))
+    outcomes = joining.receive("a", Notification(methods.TOOLS_CHANGED), 0)
+    for number in range(102):
+        said = {"tools": [{"name": f"t{number}"}], "nextCursor": str(number)}
+        outcomes = joining.receive("a", Result(asked(outcomes, methods.LIST_TOOLS).id, payload(said)), 0)
+    assert joining.catalog.find("tools", "a__t101") is not None
+
+
+def test_what_a_server_offered_a_session_counts_no_more_when_it_is_configured_otherwise() -> None:
+    joining = with_a_ready_server()
+    listing = asked(joining.receive("a", Notification(methods.TOOLS_CHANGED), 0), methods.LIST_TOOLS)
+    joining.receive("a", Result(listing.id, page("mine")), 0)
+    assert joining.catalog.find("tools", "a__mine") is not None
+    assert told_of_tools(joining.renewed("a")) == 1
+    joining.learn(known(NEW, is_whole=True), RULES)
+    assert joining.catalog.find("tools", "a__mine") is None
+    assert joining.catalog.find("tools", "a__new") is not None
+
+
+GONE = Unavailable("gone", reason="exited")
+WELCOME = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"resources": {}},
+    "serverInfo": {"name": "a", "version": ""},
+}
+
+
+def subscriptions(outcomes: list[Outcome]) -> list[Request]:
+    messages = (outcome.message for outcome in outcomes if isinstance(outcome, ToServer))
+    return [each for each in messages if isinstance(each, Request) and each.method == methods.SUBSCRIBE]
+
+
+def test_the_next_child_of_a_server_that_was_lost_is_told_of_subscriptions() -> None:
     joining = taken_up("book://one", at=known(BOOKS, is_whole=True))
-    [first] = subscribes(greets(joining, "books", joining.wake()))
-    joining.bereft("books", Exited("gone"), lambda _: False)
-    [second] = subscribes(joining.returned("books", 0))
-    assert second == Request(second.id, first.method, first.params)
-    assert second.id != first.id
+    for needed in (joining.wake, lambda: joining.submit(READ, 0, everything)):
+        greeting = asked(needed(), methods.INITIALIZE)
+        [made] = subscriptions(joining.receive("books", Result(greeting.id, payload(WELCOME)), 0))
+        assert methods.resource_uri(made.params) == "book://one"
+        joining.receive("books", Result(made.id, Raw(b"{}")), 0)
+        joining.lost("books", GONE, lambda _ident: False)
 
 
-def test_what_is_being_subscribed_to_is_bounded_in_bytes_too() -> None:
-    rules = replace(RULES, bounds=Bounds(subscription_bytes=1000))
-    joining = opening(known(BOOKS, is_whole=True), rules)
-    params = {"uri": "book://one", "x": "x" * 600}
-    assert codes(asks(joining, methods.SUBSCRIBE, params)) == []
-    assert codes(asks(joining, methods.SUBSCRIBE, params, 51)) == [Overloaded.code]
-    assert codes(asks(joining, methods.UNSUBSCRIBE, params, 52)) == [Overloaded.code]
-    assert [joining.owner_of(ident) for ident in (50, 51, 52)] == ["books", None, None]
+READ = Request(902, "resources/read", payload({"uri": "book://one"}))
 
 
-def test_an_unsubscription_has_room_where_subscriptions_have_none() -> None:
-    rules = replace(RULES, bounds=Bounds(subscriptions=1))
-    joining = opening(known(BOOKS, is_whole=True), rules)
-    greets(joining, "books", asks(joining, methods.SUBSCRIBE, {"uri": "book://one"}))
-    joining.receive("books", Result(50, payload({})), 0)
-    assert codes(asks(joining, methods.SUBSCRIBE, {"uri": "book://two"}, 51)) == [Overloaded.code]
-    assert codes(asks(joining, methods.UNSUBSCRIBE, {"uri": "book://one"}, 52)) == []
-    joining.receive("books", Result(52, payload({})), 0)
-    assert joining.told.subscribed == {}
-
-
-def test_what_waits_until_more_is_known_is_bounded() -> None:
-    rules = replace(RULES, bounds=Bounds(early_bytes=1000))
-    joining = opening(known(BOOKS, is_whole=False), rules)
-    large = {"x": "x" * 600}
-    assert asks(joining, "tools/list", large) == []
-    assert 600 < joining.waiting_bytes < 1000
-    assert codes(asks(joining, "tools/list", large, 51)) == [Overloaded.code]
-    assert len(told(joining.tick(2))) == 1
-    assert (joining.waiting_bytes, joining.due) == (0, FOREVER)
-
-
-def test_a_request_that_finds_no_room_opens_its_server_all_the_same() -> None:
-    """Otherwise nobody would ever open it: it counts as being on its way."""
-    rules = replace(RULES, bounds=Bounds(early_bytes=10))
-    joining = opening(known(BOOKS, is_whole=True), rules)
-    outcomes = asks(joining, "resources/read", {"uri": "book://one"})
-    assert (opened(outcomes), codes(outcomes)) == (["books"], [Overloaded.code])
-    greets(joining, "books", outcomes)
-    assert sent(asks(joining, "resources/read", {"uri": "book://one"}, 51))[0].id == 51
-
-
-def test_an_error_that_answers_nothing_ends_nothing() -> None:
-    """As the answer to a line that a server could not read is."""
-    joining = opening(known(BOOKS, is_whole=True))
-    greets(joining, "books", asks(joining, "resources/read", {"uri": "book://one"}))
-    assert joining.receive("books", Failure(None, payload({"code": -32700, "message": "?"})), 0) == []
-    assert joining.owner_of(50) == "books"
-    assert told(joining.receive("books", Result(50, payload({})), 0)) == [Result(50, payload({}))]
-
-
-def test_a_server_that_refuses_the_greeting_is_left_and_may_be_asked_again() -> None:
-    joining = opening(known(BOOKS, is_whole=True))
-    read = {"uri": "book://one"}
-    [greeting] = sent(asks(joining, "resources/read", read))
-    error = payload({"code": 1, "message": "no"})
-    refused = joining.receive("books", Failure(greeting.id, error), 0)
-    assert refused == [ToSession(Failure(50, error)), Shut("books")]
-    assert opened(asks(joining, "resources/read", read, 51)) == ["books"]
-
-
-def test_a_server_reports_on_what_it_was_asked_and_on_nothing_else() -> None:
-    joining = opening(known(BOTH, is_whole=True))
-    for server, ident in (("books", 50), ("films", 51)):
-        greets(joining, server, asks(joining, "resources/read", {"uri": f"{server[:-1]}://one"}, ident))
-    report = Notification(methods.PROGRESS, payload({"progressToken": 51, "progress": 1}))
-    assert joining.receive("books", report, 0) == []
-    assert joining.receive("films", report, 0) == [ToSession(report)]
-    joining.receive("films", Result(51, payload({})), 0)
-    assert joining.receive("films", report, 0) == []
-
-
-def test_what_the_session_takes_back_from_further_on_is_owed_by_nobody() -> None:
-    joining = opening(known(BOOKS, is_whole=True))
-    greets(joining, "books", asks(joining, methods.SUBSCRIBE, {"uri": "book://one"}))
-    assert not joining.withdraw(50)
-    joining.withdrawn(50)
-    assert (joining.is_busy("books"), joining.owner_of(50)) == (False, None)
-    assert joining.receive("books", Result(50, payload({})), 0) == []
-    assert joining.told.subscribed == {}
-
-
-def test_no_server_is_shut_down_or_made_to_exit_by_a_client_of_all() -> None:
-    joining = opening(known(BOOKS, is_whole=True))
-    greets(joining, "books", asks(joining, "resources/read", {"uri": "book://one"}))
-    assert asks(joining, methods.SHUTDOWN, None, 51) == [ToSession(Result(51, payload({})))]
-    assert joining.submit(Notification(methods.EXIT), 0, everything) == []
-
-
-def test_a_session_that_goes_on_asks_the_servers_that_nobody_else_can_ask() -> None:
-    rules = replace(RULES, eager=frozenset({"films"}))
-    goes_on = Joining(rules, count(1), known(BOOKS, is_whole=True), Told(initialize=Raw(b"{}"), is_initialized=True))
-    assert opened(goes_on.wake()) == ["films"]
-    assert goes_on.wake() == []
-
-
-def test_who_finds_tools_is_not_told_that_they_changed() -> None:
-    joining = opening(known({}, is_whole=True), replace(RULES, finds=True))
-    asks(joining, methods.INITIALIZE, {"protocolVersion": "2025-11-25"})
-    changed = {"books": replace(offering("book://one"), tools=(item("tools", "read"),))}
-    assert told(joining.learn(known(changed, is_whole=True), RULES)) == [
-        Notification(methods.RESOURCES_CHANGED),
-        Notification(methods.TOOLS_CHANGED),
-    ]
-    assert told(joining.learn(known({}, is_whole=True), replace(RULES, finds=True))) == [
-        Notification(methods.RESOURCES_CHANGED)
-    ]
+def test_a_thousand_subscriptions_are_made_again_so_many_at_a_time() -> None:
+    uris = [f"book://{number}" for number in range(1000)]
+    joining = taken_up(*uris, at=known({"books": offering(*uris)}, is_whole=True))
+    greeting = asked(joining.wake(), methods.INITIALIZE)
+    waiting = subscriptions(joining.receive("books", Result(greeting.id, payload(WELCOME)), 0))
+    made = list(waiting)
+    while waiting:
+        assert len(waiting) <= 32
+        more = subscriptions(joining.receive("books", Result(waiting.pop(0).id, Raw(b"{}")), 0))
+        waiting, made = [*waiting, *more], [*made, *more]
+    assert [methods.resource_uri(each.params) for each in made] == uris

@@ -7,12 +7,10 @@ the id towards the server; every effect is checked against that, and time only p
 from collections import Counter
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from msgspec import Raw, json
 
 from app.core.bounds import Bounds
 from app.core.deadlines import FOREVER, Deadlines
@@ -20,9 +18,10 @@ from app.core.effects import BeginStream, Doubt, Effect, Ended, EndStream, ToCli
 from app.core.phases import Phase
 from app.core.session import Session
 from app.protocol import methods
-from app.protocol.faults import Cancelled, Exited, GatewayFault, Unavailable
+from app.protocol.faults import Exited, GatewayFault, Unavailable
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, payload
-from tests.core.books import Asked, Books, Owed, Stream
+from tests.core.books import Asked, Books, Owed, Stream, same
+from tests.core.exchanges import read, withdrawal
 
 LIMITS = Deadlines(start=20, request=10, max_request=50, stream_after=1, shutdown_grace=5, unheard=6)
 CALLS_MAX = 6
@@ -33,26 +32,12 @@ SERVER_IDS = st.sampled_from([1, "1", 2])
 CALL_METHODS = st.sampled_from(["tools/call", "ping", "x/future"])
 QUESTIONS = st.sampled_from(["roots/list", "ping", "x/future", "sampling/createMessage"])
 NEWS = st.sampled_from(["notifications/message", "notifications/tools/list_changed", "notifications/x"])
-
-
-def cancellation(ident: RequestId) -> Notification:
-    return Notification(methods.CANCELLED, payload({"requestId": ident}))
-
-
 MEMBERS = st.one_of(
     st.builds(Request, IDS, CALL_METHODS),
     st.builds(Request, IDS, st.sampled_from(["tools/call", "shutdown", "initialize"])),
     st.builds(Notification, st.sampled_from(["notifications/x", "notifications/exit"])),
-    st.builds(cancellation, IDS),
+    st.builds(withdrawal, IDS),
 )
-
-
-def read(raw: Raw | None) -> Any:  # JSON is what it is
-    return {} if raw is None else json.decode(raw)
-
-
-def same(one: RequestId | None, other: RequestId | None) -> bool:
-    return one == other and type(one) is type(other)
 
 
 class SessionMachine(RuleBasedStateMachine):
@@ -125,7 +110,7 @@ class SessionMachine(RuleBasedStateMachine):
                 self.books.owed.append(Owed(self.minted, member.id, member.method, stream, token, *deadlines))
                 self.minted += 1
             case Notification(methods.CANCELLED):
-                self.expect_cancelled(read(member.params)["requestId"])
+                self.books.cancel(read(member.params)["requestId"])
 
     @rule(method=st.sampled_from(["notifications/x", "initialized", "notifications/exit"]))
     def tells(self, method: str) -> None:
@@ -133,19 +118,10 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(ident=IDS)
     def cancels(self, ident: RequestId) -> None:
-        is_known = self.expect_cancelled(ident)
-        effects = self.session.tell(cancellation(ident), self.now)
+        is_known = self.books.cancel(ident)
+        effects = self.session.tell(withdrawal(ident), self.now)
         assert is_known or effects == []
         self.perform(effects)
-
-    def expect_cancelled(self, ident: RequestId) -> bool:
-        """The newest of that id gets its last word, unless its stream outlives it."""
-        for owed in reversed(self.books.open()):
-            if same(owed.id, ident) and owed.method != "initialize" and not owed.is_cancelled:
-                owed.is_cancelled = True
-                owed.is_settled = not self.books.streams[owed.stream].is_post
-                return True
-        return False
 
     @rule(number=st.integers(0, 4), kind=st.sampled_from([Result, Failure]))
     def answers(self, number: int, kind: type[Reply]) -> None:
@@ -247,7 +223,7 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(ident=SERVER_IDS)
     def takes_a_question_back(self, ident: RequestId) -> None:
         numbers = [number for number, asked in self.books.open_questions() if same(asked.id, ident)]
-        effects = self.session.deliver(cancellation(ident), self.now)
+        effects = self.session.deliver(withdrawal(ident), self.now)
         if not numbers:
             assert effects == []
             return
@@ -257,7 +233,7 @@ class SessionMachine(RuleBasedStateMachine):
         assert asked.stream is not None or effects == []
         for effect in effects:
             assert isinstance(effect, ToClient)
-            assert effect.message == cancellation(numbers[0])
+            assert effect.message == withdrawal(numbers[0])
         self.perform(effects)
 
     @rule(method=NEWS)
@@ -286,7 +262,7 @@ class SessionMachine(RuleBasedStateMachine):
         else:
             pytest.fail("due never moves on")
         self.now = then
-        self.check_deadlines()
+        self.books.check_deadlines(self.now)
 
     @precondition(lambda self: self.session.phase is Phase.OPEN)
     @rule(is_unsent=st.booleans())
@@ -322,15 +298,6 @@ class SessionMachine(RuleBasedStateMachine):
         for owed in self.books.open():
             owed.quiet_at = max(owed.quiet_at, self.now + LIMITS.request)
 
-    def check_deadlines(self) -> None:
-        asked_on = {asked.stream for _, asked in self.books.open_questions()}
-        for owed in self.books.open():
-            deadline = owed.max_at if owed.stream in asked_on else min(owed.quiet_at, owed.max_at)
-            assert deadline > self.now, owed
-        for ident, stream in self.books.streams.items():
-            is_silent = stream.is_post and stream.can_stream and not (stream.has_begun or stream.has_ended)
-            assert not is_silent or stream.begins_at > self.now, ident
-
     def perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             assert not self.books.has_ended, effect
@@ -338,7 +305,7 @@ class SessionMachine(RuleBasedStateMachine):
                 case ToClient(stream, message):
                     assert not self.books.streams[stream].has_ended
                     if isinstance(message, Result | Failure):
-                        self.settle(message, stream)
+                        self.books.settle(message, stream)
                 case BeginStream(stream):
                     post = self.books.streams[stream]
                     assert post.is_post
@@ -361,15 +328,6 @@ class SessionMachine(RuleBasedStateMachine):
                     for _, asked in self.books.open_questions():
                         asked.is_over = True
                     self.books.unanswered.clear()
-
-    def settle(self, reply: Reply, stream: int) -> None:
-        """One last word, for a request that is owed one, on its own stream and under its own id."""
-        body = read(reply.result if isinstance(reply, Result) else reply.error)
-        nonce, is_cancelled = body.get("n"), body.get("code") == Cancelled.code
-        able = [owed for owed in self.books.open() if owed.stream == stream and same(owed.id, reply.id)]
-        able = [owed for owed in able if nonce in {None, owed.ours} and owed.is_cancelled >= is_cancelled]
-        assert able, (reply, stream)
-        able[-1].is_settled = True
 
     def submit(self, message: Message) -> None:
         match message:

@@ -19,6 +19,13 @@ from app.telemetry.tally import Tally
 PATIENCE = 5.0
 """Seconds after which a test gives up on what should have happened at once."""
 
+HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nX-Last: 1\r\n\r\n"
+"""To be filled with the length of a body."""
+
+
+def post(body: bytes, head: bytes = HEAD) -> bytes:
+    return head % len(body) + body
+
 
 class EchoApp:
     """Answers with what it saw; what it does differently is told by the path."""

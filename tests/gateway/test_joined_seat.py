@@ -5,7 +5,8 @@ from itertools import count
 from typing import Any, cast
 
 from app.core import finding
-from app.core.deadlines import FOREVER
+from app.core import session as core
+from app.core.deadlines import FOREVER, Deadlines
 from app.gateway.joined_seat import JoinedSeat, Member
 from app.gateway.joint import Joint
 from app.gateway.lasting import Holder, LastingSeat
@@ -52,12 +53,14 @@ class Session:
 
     owner = "somebody"
     permit = None
+    is_live = True
 
     def __init__(self, joint: FakeJoint | None = None, refusal: GatewayFault | None = None) -> None:
         self.heard: list[Message] = []
         self.seats: list[FakeSeat] = []
         self.left: list[JoinedSeat] = []
         self._refusal = refusal
+        self.core = core.Session(Deadlines(), count(1))
         mint = count(1)
         # They have all that is used.
         self.seat = JoinedSeat(cast("Joint", joint or FakeJoint()), mint, self._open, self, self.left.append)

@@ -26,6 +26,7 @@ class Told:
         self.inventories: list[Inventory] = []
         self.faults: list[GatewayFault] = []
         self.came = asyncio.Event()
+        self.known: Inventory | None = None
         settings = CatalogSettings(patience_seconds=patience)
         self.survey = Survey(server or upstream(), settings, self._done, self._failed)
         self.survey.begin(Starting(child))
@@ -34,7 +35,8 @@ class Told:
         self.inventories.append(inventory)
         self.came.set()
 
-    def _failed(self, fault: GatewayFault) -> None:
+    def _failed(self, fault: GatewayFault, known: Inventory | None) -> None:
+        self.known = known
         self.faults.append(fault)
         self.came.set()
 

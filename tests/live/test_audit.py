@@ -11,10 +11,10 @@ import pytest
 
 from app.telemetry.audit_chain import verify
 from tests.cli.viaduct import viaduct
-from tests.live.test_policy import OWNER, READER, WRITER, asking, content, heard
 from tests.support.client import Client, called
 from tests.support.gateway import Gateway, eventually, serving
 from tests.support.http import on_loop, request
+from tests.support.policies import OWNER, READER, WRITER, asking, content, heard
 from tests.support.sse_client import SseClient
 from tests.support.stateless import StatelessClient
 

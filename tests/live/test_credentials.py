@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.live.test_policy import content
-from tests.live.test_policy import entry as guarded
 from tests.support.client import Client, called, greeting
 from tests.support.gateway import OTHER_TOKEN as OTHER
 from tests.support.gateway import TOKEN as ONE
 from tests.support.gateway import Gateway, config, entry, eventually, serving
 from tests.support.http import Reply, on_loop, request
+from tests.support.policies import content
+from tests.support.policies import entry as guarded
 from tests.support.sse_client import SseClient
 from tests.support.stateless import StatelessClient
 

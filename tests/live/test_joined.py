@@ -1,11 +1,14 @@
 """Many servers behind one URL, for clients of the handshake."""
 
+import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.live.choosing import entries, over_http
 from tests.support.client import Client, called
 from tests.support.gateway import Gateway, eventually, serving
 from tests.support.http import on_loop
@@ -239,3 +242,52 @@ async def test_a_deleted_session_leaves_none_of_its_children(gateway: Gateway) -
     assert len(gateway.children()) == 3
     assert (await client.delete()).status == 204
     assert eventually(lambda: not gateway.children())
+
+
+@on_loop
+async def test_each_server_has_the_time_that_its_own_settings_give_it(tmp_path: Path) -> None:
+    content = shelves(
+        ("hasty", shelf("hasty", "sleep", settings={"requestTimeout": 0.3})), ("calm", shelf("calm", "sleep"))
+    )
+    with serving(content, tmp_path) as gateway:
+        client = await opened(gateway)
+        assert '"server": "calm"' in await client.tool("calm__sleep", seconds=0.6)
+        late = await client.call("tools/call", called("hasty__sleep", seconds=5))
+        assert late["error"]["code"] == -31003
+        assert late["error"]["data"]["server"] == "hasty"
+
+
+# A session outlives its gateway.
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@on_loop
+async def test_what_a_session_was_told_is_told_again_to_the_servers_whose_it_is(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    kept = shelves(*entries(), store=f"sqlite://{tmp_path}/sessions.db")
+    with serving(kept, tmp_path) as gateway:
+        client = await over_http(gateway, "")
+        await client.call("logging/setLevel", {"level": "error"})
+        for uri in ("book://one", "film://one", "book://two"):
+            assert (await client.call("resources/subscribe", {"uri": uri}))["result"] == {}
+        await client.call("resources/unsubscribe", {"uri": "book://two"})
+        if how is signal.SIGTERM:
+            assert gateway.stop() == 0
+        else:
+            gateway.process.kill()
+            gateway.process.wait(5)
+            assert eventually(lambda: not gateway.children(), 3)
+    with serving(kept, tmp_path) as again:
+        client.port = again.port
+        for server in ("books", "films"):
+            state = json.loads(await client.tool(f"{server}__state"))
+            assert state["level"] == "error"
+            assert state["subscribed"] == [f"{server.removesuffix('s')}://one"]
+        reply = await client.ask("tools/call", called("films__watch", uri="film://one"), 9)
+        heard = [message async for message in reply.messages() if message]
+        assert heard[0] == {
+            "jsonrpc": "2.0",
+            "method": "notifications/resources/updated",
+            "params": {"uri": "film://one"},
+        }

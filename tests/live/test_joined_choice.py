@@ -1,64 +1,18 @@
-"""What is shown of many servers, by configuration, by URL and by policy: everywhere they are, and to nobody else."""
+"""What is shown of many servers, by configuration and by URL: everywhere they are, and as long as a session lasts."""
 
-import hashlib
 import json
-import signal
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.client import Client, called
-from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, eventually, serving
+from tests.live.choosing import GROUPS, Connect, by_search, entries, every_way, is_unknown, listed, wrapped
+from tests.support.client import Client, KeptAlive, called, greeting
+from tests.support.gateway import Gateway, serving
 from tests.support.http import on_loop, request
+from tests.support.reloading import reloaded
 from tests.support.shelves import shelf, shelves
-from tests.support.sse_client import SseClient
-
-BOOKS = shelf(
-    "books",
-    *("find", "burn", "quiet", "watch", "state"),
-    prompts=["review", "secret"],
-    resources=["book://one", "book://secret"],
-    templates=["book://{title}"],
-    settings={
-        "tags": ["home"],
-        "tools": {
-            "deny": ["burn", "resources/book://secret*"],
-            "change": {
-                "quiet": {"enabled": False},
-                "find": {"name": "look_up", "title": "Look up", "description": "Looks books up."},
-                "state": {"tags": ["dev"]},
-                "prompts/secret": {"enabled": False},
-            },
-        },
-    },
-)
-FILMS = shelf(
-    "films",
-    *("find", "burn", "state", "watch"),
-    prompts=["review"],
-    resources=["film://one"],
-    settings={"tags": ["dev", "home"]},
-)
-PLAIN = shelf("plain", "find", "echo")
-GROUPS = {
-    "office": {"servers": ["films", "books"], "tools": {"deny": ["films/burn"]}},
-    "dev": {"tags": ["dev"], "mode": "search"},
-}
-
-Listing = dict[str, list[str]]
-METHODS = {
-    "tools": ("tools/list", "name"),
-    "prompts": ("prompts/list", "name"),
-    "resources": ("resources/list", "uri"),
-    "resourceTemplates": ("resources/templates/list", "uriTemplate"),
-}
-
-
-def entries() -> list[tuple[str, dict[str, Any]]]:
-    return [(name, deepcopy(each)) for name, each in (("books", BOOKS), ("films", FILMS), ("plain", PLAIN))]
 
 
 @pytest.fixture(scope="module")
@@ -67,42 +21,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         yield gateway
 
 
-async def over_http(gateway: Gateway, base: str, token: str = TOKEN) -> Client:
-    path, _, query = base.partition("?")
-    return await Client(gateway, f"{path}/mcp" + (f"?{query}" if query else ""), token).open()
-
-
-async def over_sse(gateway: Gateway, base: str, token: str = TOKEN) -> SseClient:
-    path, _, query = base.partition("?")
-    return await SseClient(gateway, f"{path}/sse" + (f"?{query}" if query else ""), token).open()
-
-
-both = pytest.mark.parametrize("connect", [over_http, over_sse])
-Connect = Callable[..., Any]
-
-
-async def listed(client: Any, key: str = "tools") -> list[str]:
-    method, name = METHODS[key]
-    return [each[name] for each in (await client.call(method))["result"][key]]
-
-
-def wrapped(name: str, **arguments: Any) -> dict[str, Any]:
-    """The parameters of a call of the tool that calls others."""
-    return {"name": "call_tool", "arguments": {"name": name, "arguments": arguments}}
-
-
-async def by_search(client: Any, name: str, **arguments: Any) -> str:
-    answer = await client.call("tools/call", wrapped(name, **arguments))
-    assert "result" in answer, answer
-    return str(answer["result"]["content"][0]["text"])
-
-
-async def is_unknown(client: Any, tool: str) -> bool:
-    answer = await client.call("tools/call", called(tool))
-    return answer.get("error", {}).get("code") == -32602 and "unknown tool" in answer["error"]["message"]
-
-
-@both
+@every_way
 @on_loop
 async def test_what_is_switched_off_denied_or_renamed_is_so_wherever_its_server_is(
     gateway: Gateway, connect: Connect
@@ -127,7 +46,7 @@ async def test_what_is_switched_off_denied_or_renamed_is_so_wherever_its_server_
         assert "result" in await client.call("resources/read", {"uri": "book://one"})
 
 
-@both
+@every_way
 @on_loop
 async def test_a_group_has_its_own_servers_in_its_own_order(gateway: Gateway, connect: Connect) -> None:
     client = await connect(gateway, "/groups/office")
@@ -142,7 +61,7 @@ async def test_a_group_has_its_own_servers_in_its_own_order(gateway: Gateway, co
     assert '"tool": "burn"' in await whole.tool("films__burn")
 
 
-@both
+@every_way
 @on_loop
 async def test_a_url_chooses_by_tags(gateway: Gateway, connect: Connect) -> None:
     films = ["films__find", "films__burn", "films__state", "films__watch"]
@@ -164,7 +83,9 @@ async def test_tags_that_nothing_has_are_refused(gateway: Gateway, path: str) ->
         method = "GET" if path.endswith("sse") else "POST"
         reply = await request(gateway.port, method, f"{path}?{query}", {"Accept": "text/event-stream"})
         assert reply.status == 400, await reply.body()
-        assert (await reply.json())["error"]["data"]["reason"] == "bad_query"
+        error = (await reply.json())["error"]
+        assert error["data"]["reason"] == "bad_query"
+        assert query != "tags=nowhere" or error["message"] == "there is no tag 'nowhere'; there are dev, home"
 
 
 @pytest.mark.parametrize("path", ["/groups/nobody/mcp", "/groups/nobody/sse", "/groups/mcp", "/groups/office"])
@@ -175,7 +96,7 @@ async def test_a_group_that_is_not_there_is_no_path(gateway: Gateway, path: str)
     assert (await reply.json())["error"]["data"]["reason"] == "unknown_path"
 
 
-@both
+@every_way
 @on_loop
 async def test_in_search_mode_two_tools_find_and_call_what_the_group_has_and_nothing_else(
     gateway: Gateway, connect: Connect
@@ -196,176 +117,90 @@ async def test_in_search_mode_two_tools_find_and_call_what_the_group_has_and_not
     assert await listed(await connect(gateway, "/groups/dev?mode=list")) != ["find_tools", "call_tool"]
 
 
-# A session outlives its gateway.
+# What a group names, what has tags of its own, and how long a choice holds.
 
-
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-@on_loop
-async def test_what_a_session_was_told_is_told_again_to_the_servers_whose_it_is(
-    tmp_path: Path, how: signal.Signals
-) -> None:
-    kept = shelves(*entries(), store=f"sqlite://{tmp_path}/sessions.db")
-    with serving(kept, tmp_path) as gateway:
-        client = await over_http(gateway, "")
-        await client.call("logging/setLevel", {"level": "error"})
-        for uri in ("book://one", "film://one", "book://two"):
-            assert (await client.call("resources/subscribe", {"uri": uri}))["result"] == {}
-        await client.call("resources/unsubscribe", {"uri": "book://two"})
-        if how is signal.SIGTERM:
-            assert gateway.stop() == 0
-        else:
-            gateway.process.kill()
-            gateway.process.wait(5)
-            assert eventually(lambda: not gateway.children(), 3)
-    with serving(kept, tmp_path) as again:
-        client.port = again.port
-        for server in ("books", "films"):
-            state = json.loads(await client.tool(f"{server}__state"))
-            assert state["level"] == "error"
-            assert state["subscribed"] == [f"{server.removesuffix('s')}://one"]
-        reply = await client.ask("tools/call", called("films__watch", uri="film://one"), 9)
-        heard = [message async for message in reply.messages() if message]
-        assert heard[0] == {
-            "jsonrpc": "2.0",
-            "method": "notifications/resources/updated",
-            "params": {"uri": "film://one"},
-        }
-
-
-# A policy.
-
-POLICY = [
-    {
-        "subjects": ["one"],
-        "allow": [
-            *(f"books/{own}" for own in ("find", "state", "watch", "prompts/review", "resources/book://one")),
-            "films",
-        ],
-        "deny": ["films/burn", "films/prompts/*"],
+NAMING = {
+    "quiet": {
+        "servers": ["films", "books"],
+        "naming": "none",
+        "tools": {"deny": ["films/find"], "change": {"books/find": {"name": "look_up", "title": "Look up"}}},
     },
-    {"subjects": ["other"], "allow": ["plain", "films/find"]},
-]
+    "fun": {"tags": ["fun"]},
+}
+CHOSEN = {
+    "tags": ["home"],
+    "tools": {"deny": ["log"], "change": {"state": {"enabled": False}, "watch": {"tags": ["fun"]}}},
+}
+
+
+def library(books: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any]:
+    return shelves(
+        ("books", shelf("books", "find", "log", "state", "watch", settings=books, prompts=["review"])),
+        ("films", shelf("films", "find", "ask", settings={"tags": ["fun"]})),
+        groups=groups,
+    )
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("policy")
-
-
-@pytest.fixture(scope="module")
-def guarded(folder: Path) -> Iterator[Gateway]:
-    audit = {"path": str(folder / "audit.jsonl")}
-    with serving(shelves(*entries(), policy=POLICY, audit=audit, groups=GROUPS), folder) as gateway:
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with serving(library(CHOSEN, NAMING), tmp_path_factory.mktemp("chosen")) as gateway:
         yield gateway
 
 
-@both
-@on_loop
-async def test_each_principal_sees_what_is_its_own(guarded: Gateway, connect: Connect) -> None:
-    one, other = await connect(guarded, ""), await connect(guarded, "", OTHER_TOKEN)
-    assert await listed(one) == [
-        *("look_up", "books__watch", "books__state"),
-        *("films__find", "films__state", "films__watch"),
-    ]
-    assert await listed(other) == ["films__find", "plain__find", "plain__echo"]
-    assert await listed(one, "prompts") == ["books__review"]
-    assert await listed(other, "prompts") == []
-    assert await listed(one, "resources") == ["book://one", "film://one"]
-    assert await listed(other, "resources") == []
-    assert await listed(other, "resourceTemplates") == []
-
-
-def asked_of(books: str, uri: str) -> list[tuple[str, dict[str, Any]]]:
-    """One request of each kind, of something of this name."""
-    argument = {"name": "topic", "value": ""}
-    return [
-        ("tools/call", called(books)),
-        ("prompts/get", {"name": books}),
-        ("resources/read", {"uri": uri}),
-        ("resources/subscribe", {"uri": uri}),
-        ("resources/unsubscribe", {"uri": uri}),
-        ("completion/complete", {"ref": {"type": "ref/prompt", "name": books}, "argument": argument}),
-        ("completion/complete", {"ref": {"type": "ref/resource", "uri": uri}, "argument": argument}),
-    ]
-
-
-@pytest.mark.parametrize("query", ["", "?mode=search"], ids=["list", "search"])
-@both
-@on_loop
-async def test_what_one_may_not_use_is_answered_like_what_does_not_exist(
-    guarded: Gateway, connect: Connect, query: str
-) -> None:
-    other = await connect(guarded, query, OTHER_TOKEN)
-    named = [("look_up", "book://one"), ("films__state", "film://one"), ("books__review", "viaduct://books/book://one")]
-    for name, uri in named:
-        nothing = "x" * len(name), "zzzz" + uri[4:]
-        for (method, params), (_, unknown) in zip(asked_of(name, uri), asked_of(*nothing), strict=True):
-            refused = json.dumps((await other.call(method, params))["error"])
-            missing = json.dumps((await other.call(method, unknown))["error"])
-            assert refused.replace(name, nothing[0]).replace(uri, nothing[1]) == missing, (method, params)
-    assert '"server": "films"' in await other.tool("films__find")
-
-
-@both
-@on_loop
-async def test_each_may_do_what_is_its_own(guarded: Gateway, connect: Connect) -> None:
-    one = await connect(guarded, "")
-    assert '"tool": "find"' in await one.tool("look_up")
-    assert "result" in await one.call("prompts/get", {"name": "books__review"})
-    assert "result" in await one.call("resources/read", {"uri": "film://one"})
-    assert "result" in await one.call("resources/subscribe", {"uri": "book://one"})
-    ref = {"type": "ref/prompt", "name": "books__review"}
-    argument = {"name": "topic", "value": ""}
-    assert "result" in await one.call("completion/complete", {"ref": ref, "argument": argument})
-    assert "error" in await one.call("tools/call", called("films__burn"))
-    assert "error" in await one.call("prompts/get", {"name": "films__review"})
-
-
-@both
-@on_loop
-async def test_nobody_finds_or_calls_by_search_what_is_not_its_own(guarded: Gateway, connect: Connect) -> None:
-    other = await connect(guarded, "?mode=search", OTHER_TOKEN)
-    found = json.loads(await other.tool("find_tools", query="find burn state look books films plain", limit=50))
-    assert {tool["name"] for tool in found["tools"]} <= {"films__find", "plain__find", "plain__echo"}
-    assert found["tools"]
-    assert '"server": "plain"' in await by_search(other, "plain__find")
-    refused = await other.call("tools/call", wrapped("films__burn"))
-    missing = await other.call("tools/call", wrapped("films__born"))
-    assert json.dumps(refused["error"]).replace("burn", "born") == json.dumps(missing["error"])
+async def names(gateway: Gateway, path: str) -> list[str]:
+    client = await Client(gateway, path).open()
+    return [tool["name"] for tool in (await client.call("tools/list"))["result"]["tools"]]
 
 
 @on_loop
-async def test_who_may_use_nothing_of_a_group_finds_nothing_there(guarded: Gateway) -> None:
-    assert (await request(guarded.port, "POST", "/servers/books/mcp", token=OTHER_TOKEN)).status == 404
-    assert (await request(guarded.port, "POST", "/groups/nobody/mcp", token=OTHER_TOKEN)).status == 404
+async def test_a_group_has_its_own_servers_names_and_choice(chosen: Gateway) -> None:
+    client = await Client(chosen, "/groups/quiet/mcp").open()
+    tools = (await client.call("tools/list"))["result"]["tools"]
+    assert [tool["name"] for tool in tools] == ["ask", "look_up", "watch"]
+    assert tools[1]["title"] == "Look up"
+    assert '"server": "books", "tool": "find"' in await client.tool("look_up")
+    assert (await client.call("tools/call", called("find")))["error"]["code"] == -32602
 
 
-def records(folder: Path, event: str, since: int) -> list[dict[str, Any]]:
-    lines = (folder / "audit.jsonl").read_text().splitlines()[since:]
-    return [each for each in map(json.loads, lines) if each["event"] == event]
-
-
-@both
 @on_loop
-async def test_the_audit_names_the_real_server_and_what_it_calls_its_own(
-    guarded: Gateway, folder: Path, connect: Connect
-) -> None:
-    since = len((folder / "audit.jsonl").read_text().splitlines())
-    one = await connect(guarded, "")
-    await one.tool("look_up", value="x")
-    await one.call("tools/call", called("films__burn"))
-    await one.call("resources/read", {"uri": "film://one"})
-    search = await connect(guarded, "?mode=search")
-    await by_search(search, "films__find", value="y")
-    wanted = ("principal", "server", "method", "target")
-    calls = [each for each in records(folder, "call", since) if "target" in each]
-    told = [[each[name] for name in wanted] for each in calls]
-    assert told == [
-        ["one", "books", "tools/call", "find"],
-        ["one", "films", "resources/read", "resources/film://one"],
-        ["one", "films", "tools/call", "find"],
-    ]
-    digest = hashlib.sha256(json.dumps({"value": "x"}).encode()).hexdigest()
-    assert calls[0]["digest"] == digest
-    [refused] = records(folder, "refusal", since)
-    assert (refused["server"], refused["target"], refused["reason"]) == ("films", "burn", "unknown_target")
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("/mcp?tags=home", ["books__find", "books__watch"]),
+        ("/groups/fun/mcp", ["books__watch", "films__find", "films__ask"]),
+        ("/groups/fun/mcp?tags=home", ["books__watch"]),
+        ("/servers/books/mcp?tags=fun", ["watch"]),
+    ],
+)
+async def test_tags_choose_what_is_seen(chosen: Gateway, path: str, seen: list[str]) -> None:
+    assert await names(chosen, path) == seen
+
+
+@on_loop
+async def test_a_session_sees_what_the_url_said_that_opened_it(chosen: Gateway) -> None:
+    client = await Client(chosen, "/mcp?tags=home").open()
+    client.path = "/mcp"
+    tools = (await client.call("tools/list"))["result"]["tools"]
+    assert [tool["name"] for tool in tools] == ["books__find", "books__watch"]
+
+
+@on_loop
+async def test_a_view_is_the_same_for_later_requests_with_the_same_head(chosen: Gateway) -> None:
+    client, kept = await Client(chosen, "/mcp?tags=home").open(), KeptAlive(chosen)
+    for ident in range(1, 6):
+        _, answer = await kept.post(client, {"jsonrpc": "2.0", "id": ident, "method": "tools/list"})
+        assert [tool["name"] for tool in answer["result"]["tools"]] == ["books__find", "books__watch"]
+
+
+@on_loop
+async def test_tools_are_switched_and_groups_added_without_a_restart(tmp_path: Path) -> None:
+    with serving(library(CHOSEN, NAMING), tmp_path) as gateway:
+        client = await Client(gateway, "/mcp").open()
+        groups = {"new": {"servers": ["books"], "naming": "none"}}
+        await reloaded(gateway, library({"tools": {"deny": ["watch"]}}, groups))
+        of_books, of_films = ["books__find", "books__log", "books__state"], ["films__find", "films__ask"]
+        assert await names(gateway, "/mcp") == [*of_books, *of_films]
+        assert await names(gateway, "/groups/new/mcp") == ["find", "log", "state"]
+        assert (await Client(gateway, "/groups/quiet/mcp").post(greeting())).status == 404
+        assert '"tool": "log"' in await client.tool("books__log", level="info")
+        assert (await client.call("tools/call", called("books__watch")))["error"]["code"] == -32602

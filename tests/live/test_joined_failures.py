@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.client import Client, called
 from tests.support.gateway import ROOT, Gateway, eventually, serving
-from tests.support.http import on_loop
+from tests.support.http import on_loop, soon
 from tests.support.metrics import number
 from tests.support.shelves import shelf, shelves
 from tests.support.stateless import StatelessClient, said
@@ -99,6 +99,23 @@ def test_a_server_that_can_never_start_is_told_by_the_metrics(tmp_path: Path) ->
         told(gateway)
 
 
+def test_a_server_that_never_gives_one_of_its_lists_is_there_with_the_others(tmp_path: Path) -> None:
+    @on_loop
+    async def partly(gateway: Gateway) -> None:
+        client = await opened(gateway)
+        stream = await client.listen()
+        await is_well(client)
+        heard = [(await anext(stream.messages()))["method"]]
+        assert heard == ["notifications/tools/list_changed"]
+        assert await tools(client) == ["bad__half", "good__find", "good__pid"]
+        assert '"tool": "half"' in await client.tool("bad__half")
+        assert "some of a server's lists could not be read" in gateway.own_log()
+        assert await number(gateway, "viaduct_server_unread", server="bad", reason="timed_out") == 1
+
+    with serving(joined(at("prompts/list", "hang", "half", prompts=["never"])), tmp_path) as gateway:
+        partly(gateway)
+
+
 def test_a_list_does_not_wait_for_the_slowest_and_the_rest_follows(tmp_path: Path) -> None:
     slow = shelf("bad", "late", slow=1.5)
 
@@ -136,6 +153,33 @@ def test_a_call_waits_until_it_is_known_whose_it_is(policy: list[Any], tmp_path:
     patient = {**LISTS, "listTimeout": 5, "readTimeout": 10}
     with serving(shelves(("bad", slow), GOOD, catalog=patient, policy=policy), tmp_path) as gateway:
         calls(gateway)
+
+
+def test_a_server_that_does_not_start_any_more_fails_its_own_calls_only(tmp_path: Path) -> None:
+    """Its tools stay listed, for it may yet start."""
+    flag = tmp_path / "well"
+    flag.touch()
+
+    @on_loop
+    async def fails(gateway: Gateway) -> None:
+        client = await opened(gateway)
+        assert "bad__find" in await tools(client)
+        flag.unlink()
+        for _ in range(2):
+            failed = await client.call("tools/call", called("bad__find"))
+            assert failed["error"]["code"] in (-31001, -31002), failed
+            assert failed["error"]["data"]["server"] == "bad"
+            await is_well(client)
+        flag.touch()
+        assert await soon(lambda: works(client, "bad__find"), 10)
+        assert (await (await opened(gateway)).tool("good__pid")).isdigit()
+
+    with serving(joined(at("initialize", f"exit until {flag}", "find")), tmp_path) as gateway:
+        fails(gateway)
+
+
+async def works(client: Client, name: str) -> bool:
+    return "result" in await client.call("tools/call", called(name))
 
 
 def test_a_server_that_can_be_read_at_last_is_there_from_then_on(tmp_path: Path) -> None:

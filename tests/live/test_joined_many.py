@@ -3,6 +3,7 @@
 Bounds are far above what `python -m tests.bench.many` measures, for other tests run beside these.
 """
 
+import asyncio
 import statistics
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from tests.bench import load
 from tests.support.client import Client
-from tests.support.gateway import TOKEN, Gateway, config, cpu_seconds, entry, eventually, serving
+from tests.support.gateway import PATIENCE, TOKEN, Gateway, config, cpu_seconds, entry, eventually, serving
 from tests.support.http import on_loop
 from tests.support.shelves import library, shelf
 
@@ -21,6 +22,7 @@ SERVERS, TOOLS = 50, 20
 CATALOG = {"read": "use", "listTimeout": 60}
 LIST_SECONDS = 0.5
 SERVER_BYTES = 1 << 20
+SESSION_BYTES = 200 << 10
 SHARE_OF_CPU = 1.6
 
 
@@ -83,6 +85,26 @@ async def test_each_further_server_costs_little_memory(gateway: Gateway, tmp_pat
         assert len(await all_tools(await Client(other, "/mcp").open())) == 2 * TOOLS
         assert eventually(lambda: not other.children())
         assert gateway.rss() - other.rss() < (SERVERS - 2) * SERVER_BYTES
+
+
+@on_loop
+async def test_sessions_have_what_they_know_of_the_servers_in_common(gateway: Gateway) -> None:
+    """Each of these has a list of its own, for its child has one tool less for it."""
+    await known(gateway)
+    before, clients = 0, []
+    for number in range(30):
+        if number == 5:
+            before = gateway.rss()
+        client = await Client(gateway, "/mcp").open({})
+        await client.tool("server07__pid")
+        async with asyncio.timeout(PATIENCE):
+            while len(await all_tools(client)) == SERVERS * TOOLS:
+                pass
+        clients.append(client)
+    assert gateway.rss() - before < 25 * SESSION_BYTES
+    for client in clients:
+        assert (await client.delete()).status == 204
+    assert eventually(lambda: not gateway.children())
 
 
 @on_loop

@@ -112,6 +112,31 @@ async def test_a_subscription_hears_of_lists_and_resources_of_all(gateway: Gatew
 
 
 @on_loop
+async def test_a_subscription_hears_of_the_rest_where_one_server_does_not_tell(tmp_path: Path) -> None:
+    """One has no subscriptions, one ends, one cannot start any more."""
+    greeted = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "mute", "version": "1"}}
+    mute = {**greeted, "capabilities": {"resources": {}}}
+    content = shelves(
+        ("mute", shelf("mute", resources=["mute://a"], at={"initialize": mute})),
+        ("fatal", shelf("fatal", resources=["fatal://a"], at={"resources/subscribe": "exit"})),
+        ("gone", shelf("gone", resources=["gone://a"], at={"initialize": f"exit until {tmp_path / 'there'}"})),
+        ("films", shelf("films", "watch", resources=["film://one"])),
+    )
+    (tmp_path / "there").touch()
+    with serving(content, tmp_path) as gateway:
+        client = client_of(gateway)
+        assert len(await listed(client, "resources/list", "resources", "uri")) == 4
+        assert eventually(lambda: not gateway.children())
+        (tmp_path / "there").unlink()
+        uris = [f"{server}://a" for server in ("mute", "fatal", "gone")]
+        reply = await client.ask(LISTEN, {"notifications": {"resourceSubscriptions": [*uris, "film://one"]}}, "sub")
+        stream = reply.messages()
+        assert (await anext(stream))["params"]["notifications"] == {"resourceSubscriptions": ["film://one"]}
+        await client.call("tools/call", called("films__watch", uri="film://one"))
+        assert (await anext(stream))["params"]["uri"] == "film://one"
+
+
+@on_loop
 async def test_stateless_servers_are_joined_with_others(tmp_path: Path) -> None:
     content = shelves(("modern", stateless_entry(stopTimeout=0.5)), ("books", shelf("books", "find")))
     with serving(content, tmp_path) as gateway:

@@ -1,11 +1,7 @@
-"""Another configuration while clients are connected: it takes over as a whole, or not at all."""
+"""Another configuration while clients are connected: what becomes of servers, their sessions and who is let in."""
 
 import asyncio
 import copy
-import json
-import os
-import re
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,41 +9,14 @@ from typing import Any
 import pytest
 
 from app.auth.tokens import hash_of
+from tests.live.reloadable import CONTENT, QUICK, as_it_was, environment, other, renewed, status
 from tests.support.client import Client, KeptAlive, called, greeting
-from tests.support.gateway import OTHER_TOKEN, TOKEN, Gateway, config, entry, eventually, serving, stateless_entry
+from tests.support.gateway import OTHER_TOKEN, Gateway, config, entry, eventually, serving
 from tests.support.http import Reply, on_loop, request, soon
 from tests.support.metrics import numbers
-from tests.support.reloading import has_reloaded, path_of, put, reloaded, reloads, rewritten, text_of
+from tests.support.reloading import reloaded
 from tests.support.sse_client import SseClient
 from tests.support.stateless import CALL, StatelessClient
-
-QUICK: dict[str, Any] = {"stopTimeout": 0.3, "killTimeout": 0.3}
-CONTENT = config(
-    {
-        "stage": entry(**QUICK),
-        "calm": entry(**QUICK),
-        "common": entry(isolation="shared", **QUICK),
-        "stateless": stateless_entry(**QUICK),
-        "warm": entry(warm=1, **QUICK),
-    },
-    watchInterval=0.05,
-    drain=3,
-    streams={"retry": 0.05, "keepAlive": 0.2},
-    logLevel="info",
-)
-CONTENT["viaduct"]["auth"]["checkInterval"] = 0.05
-
-
-def other(**servers: Any) -> dict[str, Any]:
-    """The same with other servers; None is without that one."""
-    content = copy.deepcopy(CONTENT)
-    content["mcpServers"] |= servers
-    content["mcpServers"] = {name: server for name, server in content["mcpServers"].items() if server is not None}
-    return content
-
-
-def renewed(revision: int = 1, **settings: Any) -> dict[str, Any]:
-    return entry(**QUICK, **settings) | {"env": {"REVISION": str(revision)}}
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +27,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 @pytest.fixture
 def gateway(running: Gateway) -> Iterator[Gateway]:
-    """As it was at first, before and after; and nothing is left of what was in between."""
-    yield running
-    asyncio.run(reloaded(running, other(mark=entry(**QUICK))))
-    asyncio.run(reloaded(running, CONTENT))
-
-
-async def status(gateway: Gateway, path: str, token: str = TOKEN) -> int:
-    reply = await request(gateway.port, "GET", path, token=token)
-    reply.close()
-    return reply.status
+    with as_it_was(running) as gateway:
+        yield gateway
 
 
 async def rest(stream: Reply) -> list[Any]:
     """What it still says before it ends."""
     return [message async for message in stream.messages()]
-
-
-async def environment(client: Client) -> dict[str, str]:
-    answer = await client.call("tools/call", called("env"))
-    told: dict[str, str] = json.loads(answer["result"]["content"][0]["text"])
-    return told
 
 
 # Servers.
@@ -230,40 +185,6 @@ async def test_what_a_parked_call_asked_can_be_answered_though_its_server_change
     assert answer["result"]["resultType"] == "complete"
 
 
-# What is refused.
-
-
-BROKEN = {
-    "half a file": lambda text: text[: len(text) // 2],
-    "nothing": lambda _: "",
-    "an unknown key": lambda text: text.replace('"stopTimeout"', '"stopTimeuot"', 1),
-    "another address": lambda text: text.replace('"drain"', '"listen": "127.0.0.2:1", "drain"'),
-    "another store": lambda text: text.replace('"drain"', '"store": "sqlite:///tmp/x.db", "drain"'),
-}
-
-
-@pytest.mark.parametrize("wrong", BROKEN)
-def test_a_bad_configuration_is_refused_and_the_one_before_serves_on(gateway: Gateway, wrong: str) -> None:
-    async def run() -> None:
-        client = await Client(gateway).open()
-        pid, lines = await client.tool("pid"), len(gateway.log_lines)
-        text = BROKEN[wrong](text_of(gateway, other(added=entry())))
-        await rewritten(gateway, text, "refused")
-        assert await client.tool("pid") == pid
-        assert await status(gateway, "/servers/added/mcp") == 404
-        put(path_of(gateway), text)
-        await rewritten(gateway, text_of(gateway, other(added=entry(**QUICK))))
-        assert await status(gateway, "/servers/added/mcp") == 405
-        assert await client.tool("pid") == pid
-        refusals = [line for line in gateway.log_lines[lines:] if "configuration refused" in line]
-        assert len(refusals) == 1, refusals
-        if wrong.startswith("another"):
-            assert "viaduct." in refusals[0]
-            assert "restart" in refusals[0]
-
-    on_loop(run)()
-
-
 # Who is let in.
 
 
@@ -335,65 +256,6 @@ async def test_hosts_origins_and_numbers_are_others_at_once_on_old_connections(g
     assert (await Client(gateway).post({"jsonrpc": "2.0", "id": 1, "method": "ping"})).status == 400
     assert (await Client(gateway).post(greeting())).status == 429
     assert (await request(gateway.port, "GET", "/metrics", token=None)).status == 200
-
-
-# How it comes to be read.
-
-
-@on_loop
-async def test_a_signal_has_it_read_though_nothing_changed(gateway: Gateway) -> None:
-    before = await reloads(gateway)
-    os.kill(gateway.pid, signal.SIGHUP)
-    await has_reloaded(gateway, before)
-    assert await (await Client(gateway).open()).tool("echo", nonce="x") == "x"
-
-
-def swapped(folder: Path, text: str, number: int) -> None:
-    """As Kubernetes does it: the file is a link into a folder that is a link itself."""
-    (folder / f"..{number}").mkdir()
-    (folder / f"..{number}" / "viaduct.json").write_text(text)
-    (folder / "..next").symlink_to(f"..{number}")
-    (folder / "..next").rename(folder / "..data")
-
-
-def test_links_are_followed_and_a_token_that_was_made_stays_good(tmp_path: Path) -> None:
-    from tests.cli import viaduct
-
-    text = '{"mcpServers": {%s}, "viaduct": {"watchInterval": 0.05}}'
-    server = '"%s": {"command": "' + viaduct.WEATHER[0] + '", "args": ["-P", "-m", "app.demo.weather"]}'
-    swapped(tmp_path, text % (server % "one"), 1)
-    path = tmp_path / "viaduct.json"
-    path.symlink_to("..data/viaduct.json")
-    with viaduct.serving(tmp_path, "serve", "--port", "0", str(path)) as gateway:
-        swapped(tmp_path, text % (server % "one" + ", " + server % "two"), 2)
-        assert eventually(lambda: "configuration reloaded" in gateway.log.read_text(), 5), gateway.log.read_text()
-        assert 'added=["two"]' in gateway.log.read_text().replace("\\", "")
-        [token] = {word for word in gateway.banner.replace('"', " ").split() if word.startswith("vdt_")}
-        port = int(re.findall(r"http://127.0.0.1:(\d+)", gateway.banner)[0])
-
-        async def run() -> None:
-            assert (await request(port, "GET", "/servers/two/mcp", token=token)).status == 405
-            assert (await request(port, "GET", "/servers/two/mcp", token="vdt_other")).status == 401
-
-        on_loop(run)()
-        assert gateway.stop() == 0
-
-
-def test_a_file_of_variables_is_looked_at_too(tmp_path: Path) -> None:
-    variables = tmp_path / "variables"
-    variables.write_text("REVISION=1\n")
-    content = config({"stage": entry(envFile=str(variables), **QUICK)}, watchInterval=0.05)
-    with serving(content, tmp_path) as gateway:
-
-        async def run() -> None:
-            client = await Client(gateway).open()
-            assert (await environment(client))["REVISION"] == "1"
-            before = await reloads(gateway)
-            put(variables, "REVISION=2\n")
-            await has_reloaded(gateway, before)
-            assert (await environment(client))["REVISION"] == "2"
-
-        on_loop(run)()
 
 
 def test_a_session_in_the_store_sleeps_on_while_its_server_is_not_configured(tmp_path: Path) -> None:

@@ -102,6 +102,10 @@ async def is_let_in(client: Client) -> bool:
     return await client.status() == 200
 
 
+async def is_shut_out(client: Client) -> bool:
+    return await client.status() == 401
+
+
 async def closed_after_retry(stream: Reply) -> float:
     """When the connection was closed."""
     events = [event async for event in stream.events()]
@@ -232,6 +236,23 @@ async def test_a_token_that_is_taken_back_is_refused_within_a_second_and_its_str
     assert await soon(lambda: is_let_in(client), 1.0)
     resumed = await client.listen(last=first.id)
     assert (await resumed.next_message())["id"] == 7
+
+
+@on_loop
+async def test_a_request_that_was_on_its_way_when_its_token_was_taken_back_is_refused(
+    gateway: Gateway, tokens_file: Path
+) -> None:
+    client = await Client(gateway, token=SPARE).open(CAPS)
+    body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": called("pid")}).encode()
+    reader, writer = await connection(gateway.port)
+    fields = client.headers() | {"Content-Length": str(len(body))}
+    writer.write(head(gateway.port, "POST", client.path, fields, SPARE) + body[:10])
+    await client.status()
+    allow(tokens_file, another="something-else-entirely")
+    assert await soon(lambda: is_shut_out(client), 1.0)
+    writer.write(body[10:])
+    reply = await read_reply(reader, writer)
+    assert (reply.status, (await reply.json())["error"]["data"]["executed"]) == (401, "no")
 
 
 @on_loop

@@ -35,7 +35,7 @@ class Findings:
         return line["found"]
 
 
-def drive(client: Client, job: Json, *steps: Step) -> Findings:
+def drive(client: Client, job: Json, *steps: Step, seconds: float = DRIVER_SECONDS) -> Findings:
     """A job says where to connect and how: transport, mode, url, token, and what the client declares.
 
     A driver that hangs is started once more. The TypeScript client of the second generation was seen to, twice in some
@@ -44,19 +44,17 @@ def drive(client: Client, job: Json, *steps: Step) -> Findings:
     listed = [{"as": step.name, "do": step.scenario, "with": step.argument or {}} for step in steps]
     order = json.dumps(job | {"steps": listed})
     try:
-        done = _run(client, order)
+        done = _run(client, order, seconds)
     except subprocess.TimeoutExpired as late:
         print(f"the driver hung; until then it said:\n{late.stdout!r}\n{late.stderr!r}")
-        done = _run(client, order)
+        done = _run(client, order, seconds)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     by_step = {line["as"]: line for line in lines}
     return Findings(client, job["transport"], by_step, f"exit code {done.returncode}\n{done.stderr}")
 
 
-def _run(client: Client, order: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        client.command, input=order, capture_output=True, text=True, timeout=DRIVER_SECONDS, check=False
-    )
+def _run(client: Client, order: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(client.command, input=order, capture_output=True, text=True, timeout=seconds, check=False)
 
 
 def texts(result: Json) -> str:

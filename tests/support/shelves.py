@@ -22,12 +22,13 @@ def shelves(*entries: tuple[str, dict[str, Any]], **viaduct: Any) -> dict[str, A
 
 
 def library(servers: int, tools: int, **viaduct: Any) -> dict[str, Any]:
-    """So many servers, each with so many tools of which as much is said as real servers say, 600 bytes; and `pid`."""
-    names = [f"{verb}_{noun}" for noun in ("report", "ticket", "page", "file", "mail") for verb in VERBS][: tools - 1]
-    entries = [
-        (f"server{number:02}", shelf(f"server{number:02}", "pid", *names, about=ABOUT)) for number in range(servers)
-    ]
-    return shelves(*entries, **viaduct)
+    """So many servers, each with so many tools of which as much is said as real servers say, 600 bytes. Two of them are
+    `pid`, and `dream` for who can be asked for samples."""
+    nouns = ("report", "ticket", "page", "file", "mail")
+    names = ["pid", *(f"{verb}_{noun}" for noun in nouns for verb in VERBS)][: tools - 1]
+    has: dict[str, Any] = {"about": ABOUT, "needs": "sampling", "more": ["dream"]}
+    called = [f"server{number:02}" for number in range(servers)]
+    return shelves(*((name, shelf(name, *names, **has)) for name in called), **viaduct)
 
 
 VERBS = ("find", "read", "write", "list", "move", "count", "check", "share")

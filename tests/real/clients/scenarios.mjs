@@ -7,7 +7,7 @@ export const scenarios = {
   lists,
   call,
   tools,
-  attempt: call,
+  attempt,
   changes,
   settle,
   read,
@@ -48,6 +48,15 @@ async function lists({ client }) {
 
 function call(session, tool) {
   return orError(session.call(tool))
+}
+
+/**
+ * Calls a tool, with whatever comes of it; questions are answered by the methods in `answers`. Its server may have to
+ * start first, beside others.
+ */
+function attempt(session, { answers, ...tool }) {
+  Object.assign(session.answers, answers)
+  return orError(session.call(tool, { timeout: 3 * BOUND_MS }))
 }
 
 /** All there are, on however many pages. */

@@ -47,8 +47,12 @@ async def tools(session: Session, _: Json, __: Open) -> list[Json]:
 
 
 async def attempt(session: Session, tool: Json, _: Open) -> Json:
-    """Calls a tool, with whatever comes of it, within the bound."""
-    with anyio.fail_after(BOUND_SECONDS):
+    """Calls a tool, with whatever comes of it; questions are answered by the methods in `answers`.
+
+    Its server may have to start first, beside others.
+    """
+    session.answers |= tool["answers"]
+    with anyio.fail_after(3 * BOUND_SECONDS):
         return await call(session, tool, _)
 
 
