@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from app.core import finding, introductions
 from app.core.asking import Asking
-from app.core.catalog import Sight
+from app.core.catalog import KIND, Sight
 from app.core.deadlines import FOREVER
 from app.core.inventory import LISTED, SHELF_OF, Inventory, wanted
 from app.core.joint_rules import Known, Rules
@@ -25,7 +25,7 @@ from app.core.links import relinked
 from app.core.partner import Announced, Find, Outcome, Partner, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
-from app.core.routing import routed
+from app.core.routing import routed, unknown
 from app.core.subscribed import Subscribed
 from app.protocol import methods
 from app.protocol.faults import BadParams, GatewayFault
@@ -189,13 +189,13 @@ class Joining:
                 return self._leveled(request)
             case methods.SUBSCRIBE | methods.UNSUBSCRIBE:
                 self._subscribed.note(request, self._rules.bounds)
-                return self._pass(request, now)
+                return self._pass(request, now, sees)
             case method if method == methods.INITIALIZE or method in SHELF_OF:
                 return self._listed(request, now, sees)
             case _:
                 search = finding.search(request, self._rules.found) if self._rules.finds else None
                 if search is None:
-                    return self._pass(request, now)
+                    return self._pass(request, now, sees)
                 return [Find(request.id, search.query, search.limit, sees)]
 
     def _listed(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
@@ -227,9 +227,12 @@ class Joining:
         self.told = Told(UNSET if initialize.params is None else initialize.params, answer)
         return [ToSession(Result(initialize.id, answer))]
 
-    def _pass(self, request: Request, now: float) -> list[Outcome]:
+    def _pass(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
+        """What it was sent to may be another thing by now than when it was judged."""
         call = finding.unwrapped(request) if self._rules.finds else request
         route = routed(call, self.catalog)
+        if not sees(route.shelf, route.entry):
+            raise unknown(KIND[route.shelf], route.public)
         outcomes: list[Outcome] = []
         partner = self._partner(route.server, outcomes)
         self._owners[request.id] = route.server

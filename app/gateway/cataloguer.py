@@ -37,6 +37,8 @@ class Cataloguer:
         self._absent: dict[str, int] = {}
         """How often in a row that was so."""
         self._read_at: dict[str, float] = {}
+        self._outdated: set[str] = set()
+        """Servers that changed while they were being read."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watchers: dict[Callable[[], None], None] = {}
         self._waiting: set[asyncio.Event] = set()
@@ -75,8 +77,11 @@ class Cataloguer:
             self._waiting.discard(news)
 
     def announced(self, server: str) -> None:
-        """A child of it said that its lists changed."""
-        if server not in self._read_at or server in self._timers or server in self._surveys:
+        """A child of it said that its lists changed: what is being read may have been read before that."""
+        if server in self._surveys:
+            self._outdated.add(server)
+            return
+        if server not in self._read_at or server in self._timers:
             return
         now = asyncio.get_running_loop().time()
         self._later(server, max(0.0, self._read_at[server] + self._settings.fresh_seconds - now))
@@ -115,6 +120,7 @@ class Cataloguer:
         upstream = self._find(server)
         if upstream is None:
             return
+        self._outdated.discard(server)
         survey = Survey(upstream, self._settings, partial(self._read, server), partial(self._unread, server))
         self._surveys[server] = survey
         survey.begin(self._start)
@@ -133,6 +139,8 @@ class Cataloguer:
         if self.inventories.get(server) != inventory:
             self.inventories[server] = inventory
             self._news()
+        if server in self._outdated:
+            self.announced(server)
 
     def _unread(self, server: str, fault: GatewayFault, known: Inventory | None = None) -> None:
         """What was known of it stays: its children may yet start. What is known in part is better than nothing."""

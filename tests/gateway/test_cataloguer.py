@@ -1,11 +1,17 @@
 """What servers offer, as far as somebody waits to know it."""
 
 from collections.abc import Callable
+from itertools import count
+from typing import cast
+
+from msgspec import Raw
 
 from app.gateway.cataloguer import Cataloguer
 from app.gateway.common import CommonChild
 from app.gateway.settings import CatalogSettings, UpstreamSettings
+from app.gateway.survey import Survey
 from app.protocol.faults import Unavailable
+from app.protocol.jsonrpc import Message, Request, Result, payload
 from app.upstreams.command import Command
 from tests.support.http import on_loop
 
@@ -41,3 +47,44 @@ async def test_nobody_waits_on_where_nobody_wants_to_know_any_more() -> None:
     known = cataloguer(Refusing())
     known.close()
     await known.settle(["a"])
+
+
+class Listed:
+    """As a child that has these tools by now; asked for them, it says so, and then `meanwhile` happens."""
+
+    is_ready, is_modern = True, False
+    greeted = Raw(b'{"capabilities":{"tools":{}}}')
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.tools = ["old"]
+        self.mint = count(1)
+        self._meanwhile = meanwhile
+
+    def join(self, survey: Survey) -> int:
+        self._survey = survey
+        return 1
+
+    def submit(self, _party: int, request: Message) -> None:
+        assert isinstance(request, Request)
+        page = payload({"tools": [{"name": name} for name in self.tools]})
+        self._meanwhile()
+        self._survey.deliver(Result(request.id, page))
+
+    def leave(self, _party: int) -> None:
+        """It goes on, as one that is shared."""
+
+
+@on_loop
+async def test_a_change_while_lists_are_read_is_read_afterwards() -> None:
+    def change() -> None:
+        child.tools = ["old", "new"]
+        if "a" not in known.inventories:
+            known.announced("a")
+
+    child = Listed(change)
+    as_one = cast("CommonChild", child)  # It has what a survey wants of one.
+    shared = UpstreamSettings("a", Command(("none",)), isolation="shared")
+    known = Cataloguer(CatalogSettings(fresh_seconds=0.01), {"a": shared}.get, lambda _upstream, _lost: as_one)
+    await known.settle(["a"])
+    await known.until(lambda: [tool.name for tool in known.inventories["a"].tools] == ["old", "new"])
+    known.close()
