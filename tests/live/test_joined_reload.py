@@ -12,6 +12,7 @@ import pytest
 from tests.support.client import Client, called
 from tests.support.gateway import TOKEN, Gateway, eventually, serving
 from tests.support.http import on_loop, request, soon
+from tests.support.metrics import number
 from tests.support.reloading import reloaded
 from tests.support.shelves import shelf, shelves
 from tests.support.stateless import LISTEN, StatelessClient
@@ -108,6 +109,20 @@ async def is_gone(gateway: Gateway, server: str) -> bool:
     reply = await request(gateway.port, "GET", f"/servers/{server}/mcp", token=TOKEN)
     reply.close()
     return reply.status == 404
+
+
+@on_loop
+async def test_what_was_counted_is_counted_on(gateway: Gateway) -> None:
+    async def calls() -> float:
+        return await number(gateway, "viaduct_calls_total", server="/mcp", method="tools/call", era="legacy")
+
+    client = await Client(gateway, "/mcp").open()
+    await client.tool("books__pid")
+    assert await calls() == 1
+    await reloaded(gateway, library(songs=shelf("songs", "find")))
+    await client.tool("books__pid")
+    await (await Client(gateway, "/mcp").open()).tool("books__pid")
+    assert await calls() == 3
 
 
 @on_loop
