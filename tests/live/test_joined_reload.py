@@ -171,3 +171,15 @@ async def test_stateless_clients_hear_of_it_too(gateway: Gateway) -> None:
     assert (await anext(stream))["method"] == CHANGED
     assert await has_in_time(client, "songs__find")
     assert '"server": "songs"' in await client.tool("songs__find")
+
+
+@on_loop
+async def test_what_stateless_clients_may_have_in_flight_is_what_the_last_configuration_says(gateway: Gateway) -> None:
+    content = library()
+    content["viaduct"]["stateless"] = {"maxBytes": 500}
+    await reloaded(gateway, content)
+    client = StatelessClient(gateway, "/mcp")
+    stream = await client.listen(toolsListChanged=True)
+    reply = await client.ask(LISTEN, {"notifications": {"toolsListChanged": True}, "more": "x" * 500})
+    assert (reply.status, (await reply.json())["error"]["data"]["reason"]) == (429, "stateless.maxBytes")
+    stream.close()
