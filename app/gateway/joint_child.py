@@ -131,9 +131,10 @@ class JointChild:
 
     def _learn(self) -> None:
         before, self._catalog = self._catalog, self._joint.known.catalog
-        if self._timer is not None and self.is_ready:
-            self._now_ready()
-            return
+        if self._timer is not None:
+            if self.is_ready:
+                self._now_ready()
+            return  # Nobody has seen a list yet, and so none is another.
         changed = {listed.changed for shelf, listed in LISTED.items() if not self._catalog.is_like(before, shelf)}
         for method in sorted(changed):
             self._tell(Notification(method))
