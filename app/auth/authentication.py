@@ -120,6 +120,7 @@ class Authentication:
         try:
             principal, seconds = await self._verified(token, sha256)
         except BadToken:
+            self._check_asked()
             self._known.forget(sha256)
             raise
         except CannotVerify:
@@ -127,9 +128,12 @@ class Authentication:
         except Exception as bug:
             log.exception("a token cannot be verified")
             raise CannotVerify("an error of ours", _BUG_SECONDS) from bug
+        self._check_asked()
+        return self._known.keep(token, sha256, principal, seconds)
+
+    def _check_asked(self) -> None:
         if self._is_retired:
             raise CannotVerify("it is somebody else's to say now", _RETIRED_SECONDS)
-        return self._known.keep(token, sha256, principal, seconds)
 
     async def _verified(self, token: str, sha256: bytes) -> tuple[Principal, float]:
         """And for how long that may be kept. What one of our issuers signed is not asked for elsewhere."""

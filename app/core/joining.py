@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from app.core import finding, introductions
 from app.core.asking import Asking
-from app.core.catalog import Catalog, Sight
+from app.core.catalog import KIND, Catalog, Sight
 from app.core.deadlines import FOREVER
 from app.core.inventory import SHELF_OF
 from app.core.joint_rules import Known, Rules
@@ -26,7 +26,7 @@ from app.core.offers import Offers
 from app.core.partner import Announced, Find, Outcome, Partner, Shut, ToServer, leveled
 from app.core.probing import ToSession
 from app.core.revival import Told
-from app.core.routing import routed
+from app.core.routing import routed, unknown
 from app.core.subscribing import Subscribing
 from app.core.unanswered import Held, Unanswered
 from app.protocol import methods
@@ -197,14 +197,16 @@ class Joining:
                 return self._leveled(request)
             case methods.SUBSCRIBE | methods.UNSUBSCRIBE:
                 self._subscribing.note(request)
-                outcomes = self._pass(request)
+                outcomes = self._pass(request, sees)
                 self._subscribing.passed(request)
                 return outcomes
             case method if method == methods.INITIALIZE or method in SHELF_OF:
                 return self._listed(request, now, sees)
             case _:
                 search = finding.search(request, self._rules.found) if self._rules.finds else None
-                return self._pass(request) if search is None else [Find(request.id, search.query, search.limit, sees)]
+                if search is None:
+                    return self._pass(request, sees)
+                return [Find(request.id, search.query, search.limit, sees)]
 
     def _listed(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
         """Now, or when more is known."""
@@ -235,9 +237,12 @@ class Joining:
         self.told = Told(UNSET if initialize.params is None else initialize.params, answer)
         return [ToSession(Result(initialize.id, answer))]
 
-    def _pass(self, request: Request) -> list[Outcome]:
+    def _pass(self, request: Request, sees: Sight) -> list[Outcome]:
+        """What it was sent to may be another thing by now than when it was judged."""
         call = finding.unwrapped(request) if self._rules.finds else request
         route = routed(call, self.catalog)
+        if not sees(route.shelf, route.entry):
+            raise unknown(KIND[route.shelf], route.public)
         outcomes: list[Outcome] = []
         partner = self._partner(route.server, outcomes)
         try:
@@ -267,14 +272,10 @@ class Joining:
     def _subscribe_again(self) -> list[Outcome]:
         """To what is owed, as soon as it is known whose it is, and as fast as that one takes it."""
         outcomes: list[Outcome] = []
-        for uri, params in list(self._subscribing.owed.items()):
-            owner = self.catalog.owner_of(uri)
-            if owner is None or not (self._known.is_whole or self.catalog.find("resources", uri)):
-                continue
-            partner = self._partner(owner[0], outcomes)
-            if partner.is_ready and self._subscribing.has_room(owner[0]):
-                request = Request(next(self._mint), methods.SUBSCRIBE, params)
-                self._subscribing.again(request.id, owner[0], uri)
+        for uri, server in self._subscribing.owners(self.catalog, is_whole=self._known.is_whole):
+            partner = self._partner(server, outcomes)
+            if partner.is_ready and self._subscribing.has_room(server):
+                request = self._subscribing.again(next(self._mint), server, uri)
                 outcomes += partner.submit(routed(request, self.catalog).request)
         return outcomes
 

@@ -7,7 +7,7 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from app.core.catalog import Catalog
+from app.core.catalog import Catalog, Entry
 from app.core.inventory import Shelf
 from app.protocol import aims, methods
 from app.protocol.faults import BadParams, UnknownMethod
@@ -17,6 +17,7 @@ from app.protocol.stateless import Admitted, fields_of
 _NOUNS = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 _ADDRESSED = frozenset({aims.READ, methods.SUBSCRIBE, methods.UNSUBSCRIBE})
 _SHOWN = 100
+_UNSAID = Raw(b"{}")
 _USUAL = frozenset({"_meta", "arguments", "name", "uri"})
 """Members that nobody takes for each other."""
 
@@ -30,7 +31,10 @@ class Routed(Struct, frozen=True):
     server: str
     request: Request
     public: str
-    """What it was sent to, as its client says."""
+    """What it was sent to, as its client says,"""
+    shelf: Shelf
+    entry: Entry
+    """and what that is now. Of a resource nothing else is said than its URI."""
 
 
 def routed(request: Request, catalog: Catalog) -> Routed:
@@ -84,17 +88,15 @@ def _named(request: Request, catalog: Catalog, shelf: Shelf) -> Routed:
         raise unknown(shelf, public)
     ours = _written(fields, "name", entry.own)
     ours.pop("task", None)  # We offer no tasks: whoever asks for one all the same is answered as if it had not.
-    return Routed(entry.server, rewritten(request, ours, entry.own), public)
+    return Routed(entry.server, rewritten(request, ours, entry.own), public, shelf, entry)
 
 
 def _addressed(request: Request, catalog: Catalog) -> Routed:
     fields = fields_of(request)
     uri = text_of(fields, "uri", "params.uri")
-    owner = catalog.owner_of(uri)
-    if owner is None:
-        raise unknown("resources", uri)
-    server, own = owner
-    return Routed(server, rewritten(request, _written(fields, "uri", own), own), uri)
+    entry = _resource(catalog, uri)
+    ours = rewritten(request, _written(fields, "uri", entry.own), entry.own)
+    return Routed(entry.server, ours, uri, "resources", entry)
 
 
 def _completed(request: Request, catalog: Catalog) -> Routed:
@@ -108,23 +110,27 @@ def _completed(request: Request, catalog: Catalog) -> Routed:
         raise BadParams("params.ref.type must be ref/prompt or ref/resource")
     member = "name" if kind == "ref/prompt" else "uri"
     public = text_of(reference, member, f"params.ref.{member}")
-    server, own = _referred(catalog, kind, public)
-    reference = _written(_written(reference, "type", kind), member, own)
+    shelf, entry = _referred(catalog, kind, public)
+    reference = _written(_written(reference, "type", kind), member, entry.own)
     ours = _written(fields, "ref", "")
     ours["ref"] = payload(reference)
-    return Routed(server, rewritten(request, ours, own), public)
+    return Routed(entry.server, rewritten(request, ours, entry.own), public, shelf, entry)
 
 
-def _referred(catalog: Catalog, kind: str, public: str) -> tuple[str, str]:
-    if kind == "ref/prompt":
-        entry = catalog.find("prompts", public)
-        if entry is None:
-            raise unknown("prompts", public)
-        return entry.server, entry.own
-    owner = catalog.owner_of(public)
+def _referred(catalog: Catalog, kind: str, public: str) -> tuple[Shelf, Entry]:
+    if kind != "ref/prompt":
+        return "resources", _resource(catalog, public)
+    entry = catalog.find("prompts", public)
+    if entry is None:
+        raise unknown("prompts", public)
+    return "prompts", entry
+
+
+def _resource(catalog: Catalog, uri: str) -> Entry:
+    owner = catalog.owner_of(uri)
     if owner is None:
-        raise unknown("resources", public)
-    return owner
+        raise unknown("resources", uri)
+    return Entry(*owner, uri, _UNSAID)
 
 
 def _written(fields: Mapping[str, Raw], name: str, value: str) -> dict[str, Raw]:

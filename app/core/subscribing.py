@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Raw
 
 from app.core.bounds import Bounds
+from app.core.catalog import Catalog
 from app.core.ledger import too_many_subscriptions
 from app.protocol import methods
 from app.protocol.jsonrpc import Reply, Request, RequestId, Result
@@ -68,10 +69,15 @@ class Subscribing:
     def has_room(self, server: str) -> bool:
         return sum(asked == server for asked, _ in self._open.values()) < _AT_ONCE_MAX
 
-    def again(self, ident: RequestId, server: str, uri: str) -> None:
+    def owners(self, catalog: Catalog, *, is_whole: bool) -> list[tuple[str, str]]:
+        """The URIs that are owed, each with its server, where nothing that may yet be known can change whose it is."""
+        owned = [(uri, catalog.owner_of(uri)) for uri in self.owed]
+        return [(uri, owner[0]) for uri, owner in owned if owner and (is_whole or catalog.find("resources", uri))]
+
+    def again(self, ident: RequestId, server: str, uri: str) -> Request:
         """It is being asked for."""
-        del self.owed[uri]
         self._open[ident] = server, uri
+        return Request(ident, methods.SUBSCRIBE, self.owed.pop(uri))
 
     def answered_again(self, reply: Reply) -> bool:
         """Whether it was one of ours, and there is room for so many more that it is worth while."""

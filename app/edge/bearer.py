@@ -61,13 +61,16 @@ class Bearer:
             Refusal: nobody, or nobody can say.
         """
         principal = self.find(head, resource)
-        if principal is not None or self._authentication is None:
+        authentication = self._authentication
+        if principal is not None or authentication is None:
             return principal or ANONYMOUS
         try:
-            return _here(await self._authentication.ask(_token(head)), resource)
+            return _here(await authentication.ask(_token(head)), resource)
         except BadToken as bad:
             raise unauthorized(bad.cause) from None
         except CannotVerify as cannot:
+            if authentication is not self._authentication:
+                return await self.ask(head, resource)  # Another one is to say by now.
             raise auth_unavailable(str(cannot), cannot.retry_after) from None
 
     def succeed(self, authentication: Authentication | None) -> None:

@@ -37,8 +37,8 @@ class Cataloguer:
         self._absent: dict[str, int] = {}
         """How often in a row that was so."""
         self._read_at: dict[str, float] = {}
-        self._changed: set[str] = set()
-        """Servers that announced a change while they were looked at."""
+        self._outdated: set[str] = set()
+        """Servers that changed while they were being read."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._watchers: dict[Callable[[], None], None] = {}
         self._waiting: set[asyncio.Event] = set()
@@ -72,11 +72,14 @@ class Cataloguer:
             self._waiting.discard(news)
 
     def announced(self, server: str) -> None:
-        """A child of it said that its lists changed."""
+        """A child of it said that its lists changed: what is being read may have been read before that."""
         if server in self._surveys:
-            self._changed.add(server)
-        elif server in self._read_at and server not in self._timers:
-            self._when_not_fresh(server)
+            self._outdated.add(server)
+            return
+        if server not in self._read_at or server in self._timers:
+            return
+        now = asyncio.get_running_loop().time()
+        self._later(server, max(0.0, self._read_at[server] + self.settings.fresh_seconds - now))
 
     def adopt(self, changed: Iterable[str], removed: Iterable[str]) -> None:
         """Other servers are configured now. Of one that changed what was known holds until it is read again."""
@@ -111,6 +114,7 @@ class Cataloguer:
         upstream = self._find(server)
         if upstream is None:
             return
+        self._outdated.discard(server)
         survey = Survey(upstream, self.settings, partial(self._read, server), partial(self._unread, server))
         self._surveys[server] = survey
         survey.begin(self._start)
@@ -126,16 +130,15 @@ class Cataloguer:
             "resources": len(inventory.resources),
         }
         log.info("lists read", extra={"server": server, **counts})
-        if server in self._changed:
-            self._when_not_fresh(server)
         if self.inventories.get(server) != inventory:
             self.inventories[server] = inventory
             self._news()
+        if server in self._outdated:
+            self.announced(server)
 
     def _unread(self, server: str, fault: GatewayFault, known: Inventory | None = None) -> None:
         """What was known of it stays: its children may yet start. What is known in part is better than nothing."""
         self._surveys.pop(server, None)
-        self._changed.discard(server)
         self.absences[server] = fault.reason
         times = self._absent[server] = self._absent.get(server, 0) + 1
         pause = min(self.settings.retry_seconds * 2 ** min(times - 1, 30), self.settings.retry_max_seconds)
@@ -153,18 +156,11 @@ class Cataloguer:
         timer, survey = self._timers.pop(server, None), self._surveys.pop(server, None)
         was_wanted = self._absent.pop(server, None) is not None
         self.absences.pop(server, None)
-        self._changed.discard(server)
         if timer is not None:
             timer.cancel()
         if survey is not None:
             survey.close()
         return was_wanted or timer is not None or survey is not None
-
-    def _when_not_fresh(self, server: str) -> None:
-        """What a child said of a change may not have been in what was read."""
-        self._changed.discard(server)
-        now = asyncio.get_running_loop().time()
-        self._later(server, max(0.0, self._read_at[server] + self.settings.fresh_seconds - now))
 
     def _later(self, server: str, seconds: float) -> None:
         if not self._is_closed:

@@ -171,6 +171,7 @@ class Gateway:
             live.settings = settings.sessions
         if former.pool != settings.pool:
             self._sites.resize(settings.pool)
+            self.exchanges.joined.resize(settings.pool)
         change, left = self._sites.succeed(settings)
         fresh = [self.upstreams[name] for name in (*change.added, *change.changed)]
         self.supervisor.succeed([site.upstream for site in left], fresh, len(self.upstreams))

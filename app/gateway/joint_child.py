@@ -138,7 +138,7 @@ class JointChild:
         if self._timer is not None:
             if self.is_ready:
                 self._now_ready()
-            return
+            return  # Nobody has seen a list yet, and so none is another.
         changed = {listed.changed for shelf, listed in LISTED.items() if not self._catalog.is_like(before, shelf)}
         if self._joint.rules.finds:
             changed.discard(methods.TOOLS_CHANGED)  # Two of them are seen, whatever there is.

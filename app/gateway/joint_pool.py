@@ -41,6 +41,10 @@ class JointPool:
         self._begin = begin
         self._lease = lease
 
+    def resize(self, settings: PoolSettings) -> None:
+        """From now on these numbers hold."""
+        self.settings = settings
+
     def names(self, upstream: UpstreamSettings) -> JointNames:
         return self._joints.of(upstream).names
 

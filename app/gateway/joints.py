@@ -104,10 +104,10 @@ class Joints:
         self._searching.close()
 
     def adopt(self, settings: GatewaySettings, change: Succession) -> list[JointSite]:
-        """From now on they are joined so; what is one no more is returned."""
+        """From now on they are joined so; what is one no more is returned. What was counted is counted on."""
         former, self._settings = self.upstreams, settings
         self._cataloguer.settings = settings.catalog
-        self.upstreams = {upstream.name: upstream for upstream in settings.joints}
+        self.upstreams = {upstream.name: _counted_on(upstream, former) for upstream in settings.joints}
         views, self._views = self._views, OrderedDict()
         self._learnt.clear()
         for joint in list(self._used):
@@ -207,3 +207,8 @@ class Joints:
         if site is None:
             raise Unavailable("the server is not configured any more", reason="unknown_server", retryable=False)
         return site.survey_child(unbound(site.upstream), on_lost)
+
+
+def _counted_on(upstream: UpstreamSettings, former: Mapping[str, UpstreamSettings]) -> UpstreamSettings:
+    known = former.get(upstream.name)
+    return upstream if known is None else replace(upstream, tally=known.tally)

@@ -319,3 +319,19 @@ async def test_who_waited_for_the_former_rules_is_to_ask_again(world: World) -> 
         await waiting
     assert following.find("opaque") is None
     following.stop()
+
+
+@in_world
+async def test_whom_the_former_rules_would_have_refused_only_the_next_ones_may_refuse(world: World) -> None:
+    principal = await world.all.ask("opaque")
+    world.now += KEEPING.introspected
+    world.asked.gate = asyncio.Event()
+    waiting = asyncio.create_task(world.all.ask("opaque"))
+    await asyncio.sleep(0)
+    following = successor(world)
+    del world.asked.known["opaque"]
+    world.asked.gate.set()
+    with pytest.raises(CannotVerify):
+        await waiting
+    assert principal.term.how is None
+    following.stop()

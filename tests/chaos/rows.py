@@ -227,6 +227,7 @@ F72 an issuer that was never there
     chaos/issuers an_issuer_that_was_never_reached_makes_nobody_throw_a_token_away
 F74 keys that change under load
     chaos/issuers keys_change_under_load_and_nobody_is_refused
+    chaos/issuers a_token_that_is_being_verified_is_judged_by_the_configuration_that_comes_meanwhile
 F75 SIGTERM while idle
     chaos/stopping asked_to_stop_while_idle_it_ends_at_once_although_streams_are_open
 F76 SIGTERM under load

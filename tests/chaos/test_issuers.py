@@ -123,6 +123,30 @@ async def test_while_an_issuer_is_down_another_configuration_still_admits_by_its
     assert await status(gateway, fresh(issuer)) == 200
 
 
+@pytest.mark.parametrize("was_admitted", [True, False])
+@on_loop
+async def test_a_token_that_is_being_verified_is_judged_by_the_configuration_that_comes_meanwhile(
+    issuer: Issuer, tmp_path: Path, was_admitted: bool
+) -> None:
+    before, after = content(issuer), content(issuer, "added")
+    for settings in (before, after):
+        settings["viaduct"] |= {"watchInterval": 0.05}
+        settings["viaduct"]["outbound"]["timeout"] = 10
+    if not was_admitted:
+        before["viaduct"]["auth"]["jwt"][0]["audience"] = "https://elsewhere.example.com"
+    with serving(before, tmp_path) as gateway:
+        issuer.hold.clear()
+        asking = asyncio.create_task(status(gateway, fresh(issuer)))
+
+        async def is_asked() -> bool:
+            return bool(issuer.asked)
+
+        assert await soon(is_asked)
+        await reloaded(gateway, after)
+        issuer.hold.set()
+        assert await asking == 200
+
+
 @on_loop
 async def test_keys_change_under_load_and_nobody_is_refused(gateway: Gateway, issuer: Issuer) -> None:
     statuses: list[int] = []

@@ -17,7 +17,7 @@ from app.core.revival import Told
 from app.core.shaping import WHOLE
 from app.protocol import methods
 from app.protocol.faults import Unavailable
-from app.protocol.jsonrpc import Notification, Request, Result, payload
+from app.protocol.jsonrpc import Failure, Notification, Request, Result, payload
 
 
 def resource(uri: str) -> Item:
@@ -212,3 +212,11 @@ def test_a_thousand_subscriptions_are_made_again_so_many_at_a_time() -> None:
         more = subscriptions(joining.receive("books", Result(waiting.pop(0).id, Raw(b"{}")), 0))
         waiting, made = [*waiting, *more], [*made, *more]
     assert [methods.resource_uri(each.params) for each in made] == uris
+
+
+def test_what_came_to_be_anothers_after_it_was_judged_is_not_called() -> None:
+    joining = Joining(RULES, count(1), known({"a": with_tools("old"), "b": with_tools("other")}, is_whole=True))
+    [refused] = joining.submit(call("a__old"), 0, lambda _shelf, entry: entry.server == "b")
+    assert isinstance(refused, ToSession)
+    assert isinstance(refused.message, Failure)
+    assert b"unknown tool" in bytes(refused.message.error)

@@ -13,6 +13,7 @@ import pytest
 from tests.support.client import Client, called
 from tests.support.gateway import TOKEN, Gateway, eventually, serving
 from tests.support.http import on_loop, request, soon
+from tests.support.metrics import number
 from tests.support.reloading import reloaded
 from tests.support.shelves import shelf, shelves
 from tests.support.stateless import LISTEN, StatelessClient
@@ -112,6 +113,20 @@ async def is_gone(gateway: Gateway, server: str) -> bool:
 
 
 @on_loop
+async def test_what_was_counted_is_counted_on(gateway: Gateway) -> None:
+    async def calls() -> float:
+        return await number(gateway, "viaduct_calls_total", server="/mcp", method="tools/call", era="legacy")
+
+    client = await Client(gateway, "/mcp").open()
+    await client.tool("books__pid")
+    assert await calls() == 1
+    await reloaded(gateway, library(songs=shelf("songs", "find")))
+    await client.tool("books__pid")
+    await (await Client(gateway, "/mcp").open()).tool("books__pid")
+    assert await calls() == 3
+
+
+@on_loop
 async def test_a_group_comes_and_goes(gateway: Gateway) -> None:
     office = {"office": {"servers": ["films"]}}
     await reloaded(gateway, library(office))
@@ -201,3 +216,15 @@ async def test_stateless_clients_hear_of_it_too(gateway: Gateway) -> None:
     assert (await anext(stream))["method"] == CHANGED
     assert await has_in_time(client, "songs__find")
     assert '"server": "songs"' in await client.tool("songs__find")
+
+
+@on_loop
+async def test_what_stateless_clients_may_have_in_flight_is_what_the_last_configuration_says(gateway: Gateway) -> None:
+    content = library()
+    content["viaduct"]["stateless"] = {"maxBytes": 500}
+    await reloaded(gateway, content)
+    client = StatelessClient(gateway, "/mcp")
+    stream = await client.listen(toolsListChanged=True)
+    reply = await client.ask(LISTEN, {"notifications": {"toolsListChanged": True}, "more": "x" * 500})
+    assert (reply.status, (await reply.json())["error"]["data"]["reason"]) == (429, "stateless.maxBytes")
+    stream.close()

@@ -146,3 +146,11 @@ async def test_stateless_servers_are_joined_with_others(tmp_path: Path) -> None:
             assert "modern__echo" in names
             answer = await client.call("tools/call", called("modern__echo", nonce="hello"))
             assert "hello" in answer["result"]["content"][0]["text"]
+
+
+@on_loop
+async def test_who_listens_before_all_is_known_hears_first_that_it_is_heard(tmp_path: Path) -> None:
+    content = shelves(("books", shelf("books", "find")), ("films", shelf("films", "find", slow=0.3)))
+    with serving(content, tmp_path) as gateway:
+        stream = await client_of(gateway).listen(toolsListChanged=True)  # Asserts that.
+        stream.close()
