@@ -86,7 +86,7 @@ class Joining:
                 try:
                     return self._asked(message, now, sees)
                 except GatewayFault as fault:
-                    self._forget(message.id)
+                    self.forget(message.id)
                     fault.details.setdefault("server", self._rules.name)
                     return [ToSession(failure(message.id, fault))]
             case Notification():
@@ -107,13 +107,9 @@ class Joining:
         """Take back what waits here; False where a server has it, or is about to."""
         owner = self._owners.get(ident)
         if self._unanswered.withdraw(ident) or (owner is not None and self._partners[owner].withdraw(ident)):
-            self.withdrawn(ident)
+            self.forget(ident)
             return True
         return False
-
-    def withdrawn(self, ident: int) -> None:
-        """Somebody further on took it back: nobody owes an answer to it."""
-        self._forget(ident)
 
     # The servers speak.
 
@@ -145,7 +141,7 @@ class Joining:
         outcomes: list[Outcome] = list(self._asking.lapsed(server))
         for ident in self._owed_by(server):
             is_unsent = partner.withdraw(ident) or withdraw(ident)
-            self._forget(ident)
+            self.forget(ident)
             outcomes.append(ToSession(failure(ident, unexecuted(fault) if is_unsent else fault)))
         self._announced.pop(server, None)
         self._subscribing.bereft(server)
@@ -248,7 +244,7 @@ class Joining:
         try:
             outcomes += partner.submit(route.request)
         except Overloaded as fault:
-            self._forget(request.id)
+            self.forget(request.id)
             fault.details.setdefault("server", route.server)
             return [*outcomes, ToSession(failure(request.id, fault))]
         self._owners[request.id] = route.server
@@ -264,9 +260,9 @@ class Joining:
 
     def _begin_eager(self) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        for server in sorted(self._rules.eager) if self._owes_eager else ():
+        due, self._owes_eager = sorted(self._rules.eager) if self._owes_eager else [], False
+        for server in due:
             self._partner(server, outcomes)
-        self._owes_eager = False
         return outcomes
 
     def _subscribe_again(self) -> list[Outcome]:
@@ -296,7 +292,7 @@ class Joining:
                 if ident is None or (isinstance(ident, int) and self.withdraw(ident)):
                     return []
                 owner = self._owners.get(ident)
-                self._forget(ident)
+                self.forget(ident)
                 return [] if owner is None else self._to(owner, notification)
             case methods.PROGRESS:
                 reported = self._asking.reported(notification)
@@ -322,7 +318,7 @@ class Joining:
     def _answered(self, server: str, reply: Reply) -> ToSession:
         if self._subscribing.answered(reply):
             self.told = replace(self.told, subscribed=self._subscribing.kept)
-        self._forget(reply.id)
+        self.forget(reply.id)
         return ToSession(linking(reply, lambda uri: self.catalog.public_uri(server, uri)))
 
     def _greeted(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
@@ -333,7 +329,7 @@ class Joining:
             return outcomes
         outcomes = list(self._asking.lapsed(server))
         for ident in self._owed_by(server):
-            self._forget(ident)
+            self.forget(ident)
             outcomes.append(ToSession(Failure(ident, reply.error)))
         self._drop(server)
         return [*outcomes, Shut(server)]
@@ -370,7 +366,8 @@ class Joining:
     def _to(self, server: str, message: Message) -> list[Outcome]:
         return [ToServer(server, message)] if server in self._partners else []
 
-    def _forget(self, ident: RequestId | None) -> None:
+    def forget(self, ident: RequestId | None) -> None:
+        """Nobody owes an answer to it any more; whoever is further on may have taken it back."""
         if ident is not None:
             self._owners.pop(ident, None)
             self._subscribing.forget(ident)

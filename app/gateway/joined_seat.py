@@ -108,7 +108,7 @@ class JoinedSeat:
         if not self._machine.withdraw(ident):
             if member is None or not member.seat.withdraw(ident):
                 return False
-            self._machine.withdrawn(ident)
+            self._machine.forget(ident)
         if member is not None:
             member.settle()
         return True

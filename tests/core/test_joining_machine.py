@@ -109,7 +109,10 @@ class JoiningMachine(RuleBasedStateMachine):
                 assert server.is_ready
             case Notification(methods.CANCELLED):
                 ident = methods.cancelled_id(message)
-                assert server.owes.pop(ident or 0, None) or server.ours.pop(ident or 0, None)
+                given_up = server.ours.pop(ident or 0, None)
+                assert given_up or server.owes.pop(ident or 0, None)
+                if given_up:
+                    server.announced = set()
             case Notification():
                 assert server.is_ready
             case Result(ident) | Failure(ident):

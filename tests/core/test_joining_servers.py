@@ -181,7 +181,7 @@ def test_what_the_session_takes_back_from_further_on_is_owed_by_nobody() -> None
     joining = opening(known(BOOKS, is_whole=True))
     greets(joining, "books", asks(joining, methods.SUBSCRIBE, {"uri": "book://one"}))
     assert not joining.withdraw(50)
-    joining.withdrawn(50)
+    joining.forget(50)
     assert (joining.is_busy("books"), joining.owner_of(50)) == (False, None)
     assert joining.receive("books", Result(50, payload({})), 0) == []
     assert joining.told.subscribed == {}
