@@ -329,6 +329,10 @@ class Joining:
             case methods.RESOURCE_UPDATED:
                 uri = self.catalog.public_uri(server, methods.resource_uri(notification.params))
                 return [ToSession(methods.with_field(notification, "uri", uri))]
+            case methods.PROGRESS:
+                token = methods.reported_token(notification)
+                is_its_own = token is not None and self._owners.get(token) == server
+                return [ToSession(notification)] if is_its_own else []
             case methods.CANCELLED:
                 withdrawn = self._asking.withdrawn(server, notification)
                 return [] if withdrawn is None else [withdrawn]
