@@ -15,6 +15,8 @@ from app.protocol.stateless import fields_of
 FIND = "find_tools"
 CALL = "call_tool"
 FOUND_MAX = 50
+QUERY_MAX = 500
+"""What is longer is looked at so far; questions wait for each other."""
 
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 
@@ -82,7 +84,7 @@ def search(call: Request, default: int) -> Search | None:
     except DecodeError as wrong:
         raise BadParams(f"{FIND} needs a query, a text, and may have a limit, a number") from wrong
     limit = default if asked.limit is None else asked.limit
-    return Search(asked.query, max(1, min(limit, FOUND_MAX)))
+    return Search(asked.query[:QUERY_MAX], max(1, min(limit, FOUND_MAX)))
 
 
 def unwrapped(call: Request) -> Request:

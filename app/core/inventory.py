@@ -75,6 +75,11 @@ def wanted(inventory: Inventory) -> list[Shelf]:
     return [shelf for shelf, listed in LISTED.items() if listed.capability in inventory.capabilities]
 
 
+def is_page(shelf: Shelf, page: Raw) -> bool:
+    """Whether it is one of that list at all."""
+    return _read(_entries, _read(_fields, page, {}).get(LISTED[shelf].key, _NOTHING), None) is not None
+
+
 def items(shelf: Shelf, page: Raw) -> list[Item]:
     """What is on a page of a list; what has no name there is nothing."""
     listed, found = LISTED[shelf], list[Item]()

@@ -11,35 +11,27 @@ asks under ids of ours; only the questions of the servers are counted anew, for 
 
 from collections.abc import Callable, Iterator
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from app.core import finding, introductions
 from app.core.asking import Asking
-from app.core.catalog import KIND, Sight
+from app.core.catalog import KIND, Catalog, Sight
 from app.core.deadlines import FOREVER
-from app.core.inventory import LISTED, SHELF_OF, Inventory, wanted
+from app.core.inventory import SHELF_OF
 from app.core.joint_rules import Known, Rules
 from app.core.ledger import unexecuted
-from app.core.links import relinked
-from app.core.partner import Announced, Find, Outcome, Partner, ToServer
+from app.core.links import linking, requoted
+from app.core.offers import Offers
+from app.core.partner import Announced, Find, Outcome, Partner, Shut, ToServer, leveled
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.routing import routed, unknown
-from app.core.subscribed import Subscribed
+from app.core.subscribing import Subscribing
+from app.core.unanswered import Held, Unanswered
 from app.protocol import methods
-from app.protocol.faults import BadParams, GatewayFault
+from app.protocol.faults import BadParams, GatewayFault, Overloaded
 from app.protocol.jsonrpc import Failure, Message, Notification, Reply, Request, RequestId, Result, failure, result
-
-_SHELVES = tuple(LISTED)
-
-
-class _Held(Struct, frozen=True):
-    """A request that waits for what is not known yet, but no longer than until then."""
-
-    request: Request
-    until: float
-    sees: Sight
 
 
 class Joining:
@@ -50,20 +42,24 @@ class Joining:
         """No later than this, `tick` has something to do."""
         self.told = Told() if told is None else told
         """Another value, whenever there is more to it."""
-        self.catalog = known.catalog
         self._rules = rules
         self._mint = mint
         self._known = known
         self._partners: dict[str, Partner] = {}
-        self._own: dict[str, Inventory] = {}
-        """Of servers that offer this session something else than what is known of them."""
+        self._offers = Offers(rules, known)
         self._announced: dict[str, set[str]] = {}
         """By server, what its client is told as soon as its lists are read again."""
         self._asking = Asking(rules.bounds.questions)
-        self._held: list[_Held] = []
+        self._unanswered = Unanswered(rules.bounds.early_count, rules.bounds.early_bytes)
         self._owners: dict[RequestId, str] = {}
-        self._subscribed = Subscribed(self.told.subscribed)
+        self._subscribing = Subscribing(rules.bounds, self.told.subscribed)
         self._is_greeted = told is not None
+        self._owes_eager = self.told.is_initialized
+
+    @property
+    def catalog(self) -> Catalog:
+        """As this session sees it."""
+        return self._offers.catalog
 
     @property
     def may_revive(self) -> bool:
@@ -71,8 +67,8 @@ class Joining:
 
     @property
     def waiting_bytes(self) -> int:
-        """What waits for servers that are not ready."""
-        return sum(partner.waiting_bytes for partner in self._partners.values())
+        """What waits for more to be known, and for servers that are not ready."""
+        return self._unanswered.waiting_bytes + sum(partner.waiting_bytes for partner in self._partners.values())
 
     def is_busy(self, server: str) -> bool:
         """Whether an answer of it is owed."""
@@ -100,26 +96,24 @@ class Joining:
                 return [] if answered is None else self._to(*answered)
 
     def wake(self) -> list[Outcome]:
-        """What was subscribed to is subscribed to again, where its server is gone, once it is known whose it is."""
-        outcomes: list[Outcome] = []
-        for server in sorted(self._subscribed.due(self.catalog, self._known)):
-            outcomes += self._partner(server, outcomes).again(self._to_subscribe(server))
-        return outcomes
+        """What the session before had begun goes on."""
+        return [*self._begin_eager(), *self._subscribe_again()]
 
     def renewed(self, server: str) -> list[Outcome]:
         """It is configured otherwise now: what it offered this session says nothing of what it will."""
-        self._own.pop(server, None)
-        return self._news(self._recompose())
+        return self._news(self._offers.renewed(server))
 
     def withdraw(self, ident: int) -> bool:
         """Take back what waits here; False where a server has it, or is about to."""
-        kept = [held for held in self._held if held.request.id != ident]
-        was_held, self._held = len(kept) < len(self._held), kept
         owner = self._owners.get(ident)
-        if was_held or (owner is not None and self._partners[owner].withdraw(ident)):
-            self._forget(ident)
+        if self._unanswered.withdraw(ident) or (owner is not None and self._partners[owner].withdraw(ident)):
+            self.withdrawn(ident)
             return True
         return False
+
+    def withdrawn(self, ident: int) -> None:
+        """Somebody further on took it back: nobody owes an answer to it."""
+        self._forget(ident)
 
     # The servers speak.
 
@@ -133,13 +127,13 @@ class Joining:
             case Notification():
                 return self._told_by(server, partner, message, now)
             case Request():
-                return [self._asking.asked(server, self._relinked(server, message), about)]
+                question = requoted(message, lambda uri: self.catalog.public_uri(server, uri))
+                return [self._asking.asked(server, question, about)]
 
     def lost(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> list[Outcome]:
         """It is gone, and comes back only when it is needed again."""
         outcomes = self.bereft(server, fault, withdraw)
-        if self._partners.pop(server, None) is not None:
-            self._subscribed.lost(server, self.catalog)
+        self._drop(server)
         return outcomes
 
     def bereft(self, server: str, fault: GatewayFault, withdraw: Callable[[int], bool]) -> list[Outcome]:
@@ -153,29 +147,43 @@ class Joining:
             is_unsent = partner.withdraw(ident) or withdraw(ident)
             self._forget(ident)
             outcomes.append(ToSession(failure(ident, unexecuted(fault) if is_unsent else fault)))
+        self._announced.pop(server, None)
+        self._subscribing.bereft(server)
         partner.bereft()
+        self._set_due()
+        return outcomes
+
+    def returned(self, server: str, now: float) -> list[Outcome]:
+        """There is another child of it, which has heard what the one before had."""
+        partner = self._partners.get(server)
+        if partner is None or not partner.is_ready:
+            return []
+        outcomes = [*partner.returned(now), *self._subscribe_again()]
+        self._set_due()
         return outcomes
 
     # What is known changes, and time passes.
 
     def learn(self, known: Known, rules: Rules) -> list[Outcome]:
         before, self._known, self._rules = self._known, known, rules
-        for server, partner in self._partners.items():
-            if not partner.is_ready and server in known.inventories:
-                partner.inventory = known.inventories[server]
-        changed = self._recompose()
-        for server, announced in self._announced.items():
+        changed = self._offers.learn(known, rules, self._partners)
+        for server in self._announced:
             if known.inventories.get(server) != before.inventories.get(server):
-                announced.difference_update(changed)
+                self._announced[server] -= changed
         outcomes: list[Outcome] = self._news(changed)
+        for server, partner in self._partners.items():
+            if not partner.is_ready:
+                partner.inventory = self._offers.of(server)
         if known.is_whole:
             outcomes += self._answer_held(lambda _held: True)
-        return [*outcomes, *(self.wake() if self._subscribed.later else ())]
+        return [*outcomes, *self._subscribe_again()]
 
     def tick(self, now: float) -> list[Outcome]:
         outcomes = self._answer_held(lambda held: held.until <= now)
-        for partner in self._partners.values():
-            outcomes += partner.reread((), now) if partner.due <= now else ()
+        for server, partner in self._partners.items():
+            if partner.due <= now:
+                asked, is_read = partner.tick(now)
+                outcomes += [*asked, *(self._read(server, partner) if is_read else ())]
         self._set_due()
         return outcomes
 
@@ -188,21 +196,23 @@ class Joining:
             case methods.SET_LEVEL:
                 return self._leveled(request)
             case methods.SUBSCRIBE | methods.UNSUBSCRIBE:
-                self._subscribed.note(request, self._rules.bounds)
-                return self._pass(request, now, sees)
+                self._subscribing.note(request)
+                outcomes = self._pass(request, sees)
+                self._subscribing.passed(request)
+                return outcomes
             case method if method == methods.INITIALIZE or method in SHELF_OF:
                 return self._listed(request, now, sees)
             case _:
                 search = finding.search(request, self._rules.found) if self._rules.finds else None
                 if search is None:
-                    return self._pass(request, now, sees)
+                    return self._pass(request, sees)
                 return [Find(request.id, search.query, search.limit, sees)]
 
     def _listed(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
         """Now, or when more is known."""
         if self._known.is_whole:
             return self._answer(request, sees)
-        self._held.append(_Held(request, now + self._rules.patience, sees))
+        self._unanswered.take(Held(request, now + self._rules.patience, sees))
         self._set_due()
         return []
 
@@ -227,7 +237,7 @@ class Joining:
         self.told = Told(UNSET if initialize.params is None else initialize.params, answer)
         return [ToSession(Result(initialize.id, answer))]
 
-    def _pass(self, request: Request, now: float, sees: Sight) -> list[Outcome]:
+    def _pass(self, request: Request, sees: Sight) -> list[Outcome]:
         """What it was sent to may be another thing by now than when it was judged."""
         call = finding.unwrapped(request) if self._rules.finds else request
         route = routed(call, self.catalog)
@@ -235,43 +245,52 @@ class Joining:
             raise unknown(KIND[route.shelf], route.public)
         outcomes: list[Outcome] = []
         partner = self._partner(route.server, outcomes)
+        try:
+            outcomes += partner.submit(route.request)
+        except Overloaded as fault:
+            self._forget(request.id)
+            fault.details.setdefault("server", route.server)
+            return [*outcomes, ToSession(failure(request.id, fault))]
         self._owners[request.id] = route.server
-        outcomes += partner.submit(route.request, now)
         return outcomes
 
     def _partner(self, server: str, outcomes: list[Outcome]) -> Partner:
         partner = self._partners.get(server)
         if partner is None:
-            inventory = self._own.get(server) or self._known.inventories.get(server) or Inventory()
-            partner = self._partners[server] = Partner(
-                server, self._mint, self._rules.bounds, inventory, self._rules.pages
-            )
+            partner = self._partners[server] = Partner(server, self._mint, self._rules, self._offers.of(server))
             params = self.told.initialize
             outcomes += partner.greet(None if params is UNSET else params)
-            partner.again(self._to_subscribe(server))
         return partner
 
-    def _to_subscribe(self, server: str) -> list[Request]:
-        return self._subscribed.take(server, self.catalog, self._known)
+    def _begin_eager(self) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for server in sorted(self._rules.eager) if self._owes_eager else ():
+            self._partner(server, outcomes)
+        self._owes_eager = False
+        return outcomes
+
+    def _subscribe_again(self) -> list[Outcome]:
+        """To what is owed, as soon as it is known whose it is, and as fast as that one takes it."""
+        outcomes: list[Outcome] = []
+        for uri, server in self._subscribing.owners(self.catalog, is_whole=self._known.is_whole):
+            partner = self._partner(server, outcomes)
+            if partner.is_ready and self._subscribing.has_room(server):
+                request = self._subscribing.again(next(self._mint), server, uri)
+                outcomes += partner.submit(routed(request, self.catalog).request)
+        return outcomes
 
     def _leveled(self, request: Request) -> list[Outcome]:
-        if request.params is None or methods.log_level(request.params) not in methods.LOG_LEVELS:
-            raise BadParams(f"params.level must be one of {', '.join(methods.LOG_LEVELS)}")
-        self.told = replace(self.told, level=request.params)
-        outcomes: list[Outcome] = [ToSession(result(request.id, {}))]
-        for partner in self._partners.values():
-            if "logging" in partner.inventory.capabilities:
-                outcomes += partner.ask(methods.SET_LEVEL, request.params)
-        return outcomes
+        params = leveled(request.params)
+        self.told = replace(self.told, level=params)
+        told = [outcome for partner in self._partners.values() for outcome in partner.level(params)]
+        return [ToSession(result(request.id, {})), *told]
 
     def _notified(self, notification: Notification) -> list[Outcome]:
         match notification.method:
             case methods.INITIALIZED:
                 self.told = replace(self.told, is_initialized=True)
-                outcomes: list[Outcome] = []
-                for server in sorted(self._rules.eager):
-                    self._partner(server, outcomes)
-                return outcomes
+                self._owes_eager = True
+                return self._begin_eager()
             case methods.CANCELLED:
                 ident = methods.cancelled_id(notification)
                 if ident is None or (isinstance(ident, int) and self.withdraw(ident)):
@@ -282,6 +301,8 @@ class Joining:
             case methods.PROGRESS:
                 reported = self._asking.reported(notification)
                 return [] if reported is None else self._to(*reported)
+            case methods.EXIT:
+                return []  # Of a server that nobody told of a shutdown: they are stopped when the session ends.
             case _:
                 return [ToServer(server, notification) for server, each in self._partners.items() if each.is_ready]
 
@@ -289,43 +310,52 @@ class Joining:
 
     def _replied(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if reply.id is not None and self._owners.get(reply.id) == server:
-            self._subscribed.answered(reply.id, reply)
-            if self.told.subscribed is not self._subscribed.kept:
-                self.told = replace(self.told, subscribed=self._subscribed.kept)
-            self._forget(reply.id)
-            return [ToSession(self._in_public(server, reply) if isinstance(reply, Result) else reply)]
+            return [self._answered(server, reply)]
         if partner.is_greeting(reply):
             return self._greeted(server, partner, reply, now)
-        outcomes, is_read = partner.read(reply, now)
+        if self._subscribing.answered_again(reply):
+            return self._subscribe_again()
+        outcomes, is_read = partner.replied(reply, now)
         self._set_due()
-        if not is_read:
-            return outcomes
-        if partner.inventory != self._known.inventories.get(server):
-            self._own[server] = partner.inventory
-        else:
-            self._own.pop(server, None)
-        return [*outcomes, *self._news(self._recompose() | self._announced.pop(server, set()))]
+        return [*outcomes, *self._read(server, partner)] if is_read else outcomes
+
+    def _answered(self, server: str, reply: Reply) -> ToSession:
+        if self._subscribing.answered(reply):
+            self.told = replace(self.told, subscribed=self._subscribing.kept)
+        self._forget(reply.id)
+        return ToSession(linking(reply, lambda uri: self.catalog.public_uri(server, uri)))
 
     def _greeted(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if isinstance(reply, Result):
-            told = {} if self.told.level is UNSET else {methods.SET_LEVEL: self.told.level}
-            return partner.greeted(reply.result, told, now)
-        outcomes: list[Outcome] = []
+            level = None if self.told.level is UNSET else self.told.level
+            outcomes = [*partner.greeted(reply.result, level), *self._subscribe_again(), *partner.go_on(now)]
+            self._set_due()
+            return outcomes
+        outcomes = list(self._asking.lapsed(server))
         for ident in self._owed_by(server):
             self._forget(ident)
             outcomes.append(ToSession(Failure(ident, reply.error)))
-        del self._partners[server]
-        self._subscribed.lost(server, self.catalog)
-        return outcomes
+        self._drop(server)
+        return [*outcomes, Shut(server)]
+
+    def _read(self, server: str, partner: Partner) -> list[Outcome]:
+        """What it offers to this session is known."""
+        changed = self._offers.read(server, partner.inventory)
+        partner.inventory = self._offers.of(server)
+        return self._news(changed | self._announced.pop(server, set()))
 
     def _told_by(self, server: str, partner: Partner, notification: Notification, now: float) -> list[Outcome]:
         match notification.method:
             case method if method in methods.LIST_CHANGED:
-                self._announced.setdefault(server, set()).add(method)
-                shelves = [shelf for shelf in wanted(partner.inventory) if LISTED[shelf].changed == method]
-                asked = partner.reread(shelves, now)
+                outcomes, is_news = partner.announced(method, now)
+                if is_news:
+                    self._announced.setdefault(server, set()).add(method)
                 self._set_due()
-                return [Announced(server), *asked]
+                return [Announced(server), *outcomes]
+            case methods.PROGRESS:
+                token = methods.reported_token(notification)
+                is_due = token is not None and self._owners.get(token) == server
+                return [ToSession(notification)] if is_due else []
             case methods.RESOURCE_UPDATED:
                 uri = self.catalog.public_uri(server, methods.resource_uri(notification.params))
                 return [ToSession(methods.with_field(notification, "uri", uri))]
@@ -341,47 +371,35 @@ class Joining:
 
     # Parts.
 
-    def _relinked(self, server: str, question: Request) -> Request:
-        """What it quotes of resources, its client may want to read."""
-        if question.params is None:
-            return question
-        params = relinked(question.params, lambda uri: self.catalog.public_uri(server, uri))
-        return Request(question.id, question.method, params)
-
     def _to(self, server: str, message: Message) -> list[Outcome]:
         return [ToServer(server, message)] if server in self._partners else []
-
-    def _in_public(self, server: str, reply: Result) -> Result:
-        found = relinked(reply.result, lambda uri: self.catalog.public_uri(server, uri))
-        return reply if found is reply.result else Result(reply.id, found)
 
     def _forget(self, ident: RequestId | None) -> None:
         if ident is not None:
             self._owners.pop(ident, None)
-            self._subscribed.answered(ident, None)
+            self._subscribing.forget(ident)
+
+    def _drop(self, server: str) -> None:
+        if self._partners.pop(server, None) is None:
+            return
+        self._subscribing.lost(server, lambda uri: (self.catalog.owner_of(uri) or (server,))[0] == server)
+        self._announced.pop(server, None)
+        self._set_due()
 
     def _owed_by(self, server: str) -> list[int]:
         return [ident for ident, owner in self._owners.items() if owner == server and isinstance(ident, int)]
 
-    def _recompose(self) -> set[str]:
-        """What the client would have to be told of."""
-        before, known = self.catalog, self._known
-        self.catalog = known.catalog
-        if self._own:
-            self.catalog = self._rules.compose({**known.inventories, **self._own})
-        return {LISTED[shelf].changed for shelf in _SHELVES if not self.catalog.is_like(before, shelf)}
-
     def _news(self, changed: set[str]) -> list[Outcome]:
+        """Who finds tools sees two of them, whatever there is."""
         if not self._is_greeted:
             return []
-        return [ToSession(Notification(method)) for method in sorted(changed)]
+        seen = changed - {methods.TOOLS_CHANGED} if self._rules.finds else changed
+        return [ToSession(Notification(method)) for method in sorted(seen)]
 
-    def _answer_held(self, is_due: Callable[[_Held], bool]) -> list[Outcome]:
-        due = [held for held in self._held if is_due(held)]
-        self._held = [held for held in self._held if not is_due(held)]
+    def _answer_held(self, is_due: Callable[[Held], bool]) -> list[Outcome]:
+        due = self._unanswered.release(is_due)
         self._set_due()
         return [outcome for held in due for outcome in self._answer(held.request, held.sees)]
 
     def _set_due(self) -> None:
-        begins = [partner.due for partner in self._partners.values()]
-        self.due = min([*begins, *(held.until for held in self._held)], default=FOREVER)
+        self.due = min((self._unanswered.due, *(partner.due for partner in self._partners.values())))

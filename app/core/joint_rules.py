@@ -38,3 +38,5 @@ class Rules(Struct, frozen=True):
     bounds: Bounds = BOUNDS
     eager: frozenset[str] = frozenset()
     """Servers of which nothing is known before the client is there."""
+    reading: float = 30.0
+    """So long a server's lists are waited for."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
-from app.protocol.jsonrpc import payload
+from app.protocol.jsonrpc import Reply, Request, Result, payload
 
 Public: TypeAlias = Callable[[str], str]
 _Change: TypeAlias = Callable[[Raw, Public], Raw | None]
@@ -25,11 +25,26 @@ _strings: Decoder[str] = Decoder(str)
 
 def relinked(result: Raw, public: Public) -> Raw:
     """With each such URI as it is in public; everything else stays the bytes it was, and so does all where none
-    changes. Parameters of a question are read like a result."""
+    changes."""
     said = bytes(result)
     if b'"uri"' not in said and (b"\\" not in said or b"\\u" not in said):
         return result
     return _members(result, public, _RESULT) or result
+
+
+def linking(reply: Reply, public: Public) -> Reply:
+    """A server's answer, with those URIs in it."""
+    if not isinstance(reply, Result):
+        return reply
+    found = relinked(reply.result, public)
+    return reply if found is reply.result else Result(reply.id, found)
+
+
+def requoted(question: Request, public: Public) -> Request:
+    """A server's question, with those URIs in what it quotes."""
+    if question.params is None:
+        return question
+    return Request(question.id, question.method, relinked(question.params, public))
 
 
 def _messages(said: Raw, public: Public) -> Raw | None:

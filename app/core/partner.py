@@ -3,29 +3,27 @@
 GREETING ──its answer──▶ READY
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from app.core.anteroom import Anteroom
-from app.core.bounds import Bounds
 from app.core.catalog import Sight
 from app.core.deadlines import FOREVER
 from app.core.inventory import LISTED, Inventory, Shelf, introduced, wanted
+from app.core.joint_rules import Rules
 from app.core.ledger import no_room
 from app.core.probing import ToSession
 from app.core.rates import Bucket, Rate
 from app.core.reading import Reading
 from app.protocol import methods
-from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId
+from app.protocol.faults import BadParams
+from app.protocol.jsonrpc import Message, Notification, Reply, Request, RequestId, payload
 
 READINGS = Rate(1.0, 10)
-"""How often the lists of one server are read for one session: some announce a change with each answer."""
-
-_SUBSCRIBING = frozenset({methods.SUBSCRIBE, methods.UNSUBSCRIBE})
-_AT_ONCE_MAX = 32
-"""Requests of our own: a session may have more subscriptions than a server's queue has room."""
+"""How often the lists of one server are read again for one session: some announce a change with each answer."""
 
 
 class ToServer(Struct, frozen=True):
@@ -54,30 +52,47 @@ class Find(Struct, frozen=True):
     sees: Sight
 
 
-Outcome: TypeAlias = ToServer | ToSession | Open | Announced | Find
+class Shut(Struct, frozen=True):
+    """A server does not want this session: its place there is left."""
+
+    server: str
+
+
+Outcome: TypeAlias = ToServer | ToSession | Open | Shut | Announced | Find
+
+
+def leveled(params: Raw | None) -> Raw:
+    """What each server is told of the level that its client wants; nobody answers to what else is said there.
+
+    Raises:
+        BadParams: there is no such level.
+    """
+    level = "" if params is None else methods.log_level(params)
+    if level not in methods.LOG_LEVELS:
+        raise BadParams(f"params.level must be one of {', '.join(methods.LOG_LEVELS)}")
+    return payload({"level": level})
 
 
 class Partner:
-    """`known` is what is known of the server from elsewhere; of a list so many pages are read."""
+    """`known` is what is known of the server from elsewhere."""
 
-    def __init__(self, server: str, mint: Iterator[int], bounds: Bounds, known: Inventory, pages_max: int) -> None:
+    def __init__(self, server: str, mint: Iterator[int], rules: Rules, known: Inventory) -> None:
         self.is_ready = False
-        self.due = FOREVER
-        """Then its lists may be read again, as they should be."""
         self.inventory = known
         """What it offers, to this session."""
+        self.due = FOREVER
+        """No later than this, `tick` has something to do."""
         self._server = server
         self._mint = mint
-        self._pages_max = pages_max
-        self._readings = Bucket(READINGS, 0.0)
-        self._anteroom = Anteroom(bounds.early_count, bounds.early_bytes)
+        self._rules = rules
+        self._anteroom = Anteroom(rules.bounds.early_count, rules.bounds.early_bytes)
         self._greeting_id: RequestId | None = None
-        self._own: dict[RequestId, Request] = {}
-        """Requests of whose answers the session does not hear."""
-        self._later: dict[str, Request] = {}
-        """Subscriptions that are still to be made again, by what the server calls the resource."""
+        self._leveling_id: RequestId | None = None
+        self._level: Raw | None = None
+        """What it is told as soon as it has answered to the one before."""
         self._reading: Reading | None = None
         self._to_read: set[Shelf] = set()
+        self._readings = Bucket(READINGS, 0.0)
 
     @property
     def waiting_bytes(self) -> int:
@@ -88,114 +103,115 @@ class Partner:
         self._greeting_id = next(self._mint)
         return [Open(self._server), self._to(Request(self._greeting_id, methods.INITIALIZE, params))]
 
-    def submit(self, message: Message, now: float) -> list[Outcome]:
-        """The session has something for it, now or as soon as it is ready. Lists that were not read wait for that, too.
+    def submit(self, message: Message) -> list[Outcome]:
+        """The session has something for it, now or as soon as it is ready.
 
         Raises:
             Overloaded: it is a request, and too much waits.
         """
         if self.is_ready:
-            return [*self._overdue(message), self._to(message), *self._behind(now)]
+            return [self._to(message)]
         if not self._anteroom.take(message) and isinstance(message, Request):
             raise no_room()
         return []
 
-    def ask(self, method: str, params: Raw) -> list[Outcome]:
-        """Something of our own, of which the session does not hear; nothing before it is ready."""
-        if not self.is_ready:
+    def level(self, params: Raw) -> list[Outcome]:
+        """What level its client wants, where it is ready and logs at all. One such request is open at a time."""
+        if not self.is_ready or "logging" not in self.inventory.capabilities:
             return []
-        request = Request(next(self._mint), method, params)
-        self._own[request.id] = request
-        return [self._to(request)]
-
-    def again(self, subscriptions: Iterable[Request]) -> list[Outcome]:
-        """Made once more, before anything else is said of these resources."""
-        self._later |= {methods.resource_uri(request.params): request for request in subscriptions}
-        return self._subscribe()
+        if self._leveling_id is not None:
+            self._level = params
+            return []
+        self._leveling_id = next(self._mint)
+        return [self._to(Request(self._leveling_id, methods.SET_LEVEL, params))]
 
     def withdraw(self, ident: int) -> bool:
         """Take back a request that waits; False where it does not."""
         return self._anteroom.withdraw(ident)
 
-    def bereft(self) -> None:
-        """What it was asked of its lists is not answered any more."""
-        if self._reading is not None:
-            self._to_read.update(self._reading.shelves)
-            self._reading = None
-        asked, self._own = self._own, {}
-        again = (request for request in asked.values() if request.method == methods.SUBSCRIBE)
-        self._later |= {methods.resource_uri(request.params): request for request in again}
-
     def is_greeting(self, reply: Reply) -> bool:
-        return reply.id == self._greeting_id
+        return reply.id is not None and reply.id == self._greeting_id
 
-    def greeted(self, greeting: Raw, told: Mapping[str, Raw], now: float) -> list[Outcome]:
-        """It is ready, and hears what else the session has `told` all; then all that waited. What it offers this client
-        is read from itself."""
+    def greeted(self, greeting: Raw, level: Raw | None) -> list[Outcome]:
+        """It is ready, and hears what level is wanted."""
         self.is_ready, self._greeting_id = True, None
         said = introduced(greeting)
-        outcomes: list[Outcome] = [self._to(Notification(methods.INITIALIZED))]
-        if methods.SET_LEVEL in told and "logging" in said.capabilities:
-            outcomes += self.ask(methods.SET_LEVEL, told[methods.SET_LEVEL])
-        outcomes += self._subscribe()
-        for _, message in self._anteroom.empty():
-            outcomes += [*self._overdue(message), self._to(message)]
-        known = self.inventory
-        self.inventory = Inventory(
-            said.capabilities, said.instructions, known.tools, known.prompts, known.resources, known.templates
-        )
-        return [*outcomes, *self.reread(wanted(said), now)]
+        self.inventory = replace(self.inventory, capabilities=said.capabilities, instructions=said.instructions)
+        return [self._to(Notification(methods.INITIALIZED)), *([] if level is None else self.level(level))]
+
+    def go_on(self, now: float) -> list[Outcome]:
+        """After it was greeted, with all that waited. What it offers this client is read from itself."""
+        waited = [self._to(message) for _, message in self._anteroom.empty()]
+        return [*waited, *self._read(wanted(self.inventory), now)]
+
+    def bereft(self) -> None:
+        """Its child is gone, and with it all answers; it is `returned` when there is another."""
+        self._leveling_id = self._level = None
+        self._reading, self.due = None, FOREVER
+
+    def returned(self, now: float) -> list[Outcome]:
+        """There is another child, which may offer something else."""
+        shelves = wanted(self.inventory)
+        if self._reading is None:
+            return self._read(shelves, now)
+        self._to_read.update(shelf for shelf in shelves if shelf not in self._reading.shelves)
+        return []
 
     # Its lists.
 
-    def reread(self, shelves: Iterable[Shelf], now: float) -> list[Outcome]:
-        """They may be others now; what is being read already is read once more afterwards."""
+    def announced(self, method: str, now: float) -> tuple[list[Outcome], bool]:
+        """It says that one of its lists changed, and whether it has such a one. What is being read is read once more
+        afterwards; and who announces all the time is not asked all the time."""
+        shelves = [shelf for shelf in wanted(self.inventory) if LISTED[shelf].changed == method]
+        if not self.is_ready or not shelves:
+            return [], False
         self._to_read.update(shelves)
-        if self._reading is not None or not self._to_read:
-            return []
-        pause = self._readings.wait(now)
-        self.due = now + pause if pause else FOREVER
-        if pause:
-            return []
-        self._readings.take(now)
-        ordered = [shelf for shelf in LISTED if shelf in self._to_read]
-        self._to_read.clear()
-        self._reading = Reading(self._mint, self.inventory, ordered, self._pages_max)
-        return [self._to(request) for request in self._reading.begin()]
+        return self._read_again(now), True
 
-    def read(self, reply: Reply, now: float) -> tuple[list[Outcome], bool]:
-        """Whether its lists are known as they were just now, with this answer of no interest to the session."""
-        was_ours, reading = self._own.pop(reply.id or 0, None), self._reading
+    def replied(self, reply: Reply, now: float) -> tuple[list[Outcome], bool]:
+        """To something of ours; and whether with that its lists are all known."""
+        if reply.id is not None and reply.id == self._leveling_id:
+            level, self._level, self._leveling_id = self._level, None, None
+            return ([] if level is None else self.level(level)), False
+        reading = self._reading
         if reading is None or not reading.expects(reply.id):
-            return self._subscribe() if was_ours else [], False
+            return [], False
         asked: list[Outcome] = [self._to(request) for request in reading.receive(reply)]
         if not reading.is_over:
             return asked, False
-        self.inventory, self._reading = reading.inventory, None
-        again = self.reread((), now)
-        return [*asked, *again], not again
+        return self._read_all(reading, now), True
 
-    def _behind(self, now: float) -> list[Outcome]:
-        """What a child that died did not answer any more is asked of the next one as soon as there is one."""
-        if not self._to_read and not self._later:
+    def tick(self, now: float) -> tuple[list[Outcome], bool]:
+        """What is due, and whether with that its lists are known as far as they can be: it has so long for them."""
+        reading = self._reading
+        if now < self.due:
+            return [], False
+        if reading is None:
+            return self._read_again(now), False
+        late = [self._to(methods.cancellation(ident, "it took too long")) for ident in reading.give_up()]
+        return [*late, *self._read_all(reading, now)], True
+
+    def _read_all(self, reading: Reading, now: float) -> list[Outcome]:
+        self.inventory, self._reading, self.due = reading.inventory, None, FOREVER
+        return self._read_again(now)
+
+    def _read_again(self, now: float) -> list[Outcome]:
+        if self._reading is not None or not self._to_read:
             return []
-        return [*self._subscribe(), *self.reread((), now)]
-
-    def _subscribe(self) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        while self.is_ready and self._later and len(self._own) < _AT_ONCE_MAX:
-            outcomes += self._subscribe_to(next(iter(self._later)))
-        return outcomes
-
-    def _subscribe_to(self, uri: str) -> list[Outcome]:
-        request = self._later.pop(uri, None)
-        return [] if request is None or request.params is None else self.ask(request.method, request.params)
-
-    def _overdue(self, message: Message) -> list[Outcome]:
-        """What the session says of a subscription comes after what it said before."""
-        if not self._later or not isinstance(message, Request) or message.method not in _SUBSCRIBING:
+        pause = self._readings.wait(now)
+        if pause:
+            self.due = now + pause
             return []
-        return self._subscribe_to(methods.resource_uri(message.params))
+        self._readings.take(now)
+        return self._read([shelf for shelf in LISTED if shelf in self._to_read], now)
+
+    def _read(self, shelves: list[Shelf], now: float) -> list[Outcome]:
+        self._to_read.difference_update(shelves)
+        if not shelves:
+            return []
+        self.due = now + self._rules.reading
+        self._reading = Reading(self._mint, self.inventory, shelves, self._rules.pages)
+        return [self._to(request) for request in self._reading.begin()]
 
     def _to(self, message: Message) -> ToServer:
         return ToServer(self._server, message)

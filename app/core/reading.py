@@ -5,15 +5,19 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from app.core.inventory import LISTED, Inventory, Item, Shelf, items, kept
+from app.core.inventory import LISTED, Inventory, Item, Shelf, is_page, items, kept
 from app.protocol import methods
 from app.protocol.jsonrpc import Reply, Request, RequestId, Result, payload
+
+BYTES_MAX = 16 << 20
+"""A list that is longer ends with the page on which that shows."""
 
 
 class _List(Struct):
     shelf: Shelf
     found: list[Item] = field(default_factory=list)
     cursors: set[str] = field(default_factory=set)
+    size: int = 0
 
 
 class Reading:
@@ -21,11 +25,11 @@ class Reading:
 
     def __init__(self, mint: Iterator[int], before: Inventory, shelves: Iterable[Shelf], pages_max: int = 100) -> None:
         self.inventory = before
+        self.shelves = tuple(shelves)
         self.has_read = False
         """Whether at least one list is known by now."""
         self._mint = mint
         self._pages_max = pages_max
-        self.shelves = tuple(shelves)
         self._asked: dict[RequestId, _List] = {}
 
     @property
@@ -43,11 +47,12 @@ class Reading:
         if reply.id is None:
             return []
         listed = self._asked.pop(reply.id)
-        if not isinstance(reply, Result):
+        if not isinstance(reply, Result) or not is_page(listed.shelf, reply.result):
             return []
         listed.found += items(listed.shelf, reply.result)
+        listed.size += len(reply.result)
         cursor = methods.next_cursor(reply.result)
-        if cursor is not None and cursor not in listed.cursors and len(listed.cursors) + 1 < self._pages_max:
+        if cursor and self._goes_on(listed, cursor):
             listed.cursors.add(cursor)
             return [self._ask(listed, cursor)]
         before = self.inventory.shelf(listed.shelf)
@@ -55,9 +60,14 @@ class Reading:
         self.has_read = True
         return []
 
-    def give_up(self) -> None:
+    def give_up(self) -> list[RequestId]:
         """What was not answered by now is not waited for."""
-        self._asked.clear()
+        asked, self._asked = list(self._asked), {}
+        return asked
+
+    def _goes_on(self, listed: _List, cursor: str) -> bool:
+        is_short = len(listed.cursors) + 1 < self._pages_max and listed.size < BYTES_MAX
+        return is_short and cursor not in listed.cursors
 
     def _ask(self, listed: _List, cursor: str | None) -> Request:
         ident = next(self._mint)

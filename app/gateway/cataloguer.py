@@ -30,7 +30,7 @@ class Cataloguer:
         """Servers whose lists could not be read when that was last tried, and why."""
         self.version = 0
         """Another number, whenever there is news."""
-        self._settings = settings
+        self.settings = settings
         self._find = find
         self._start = start
         self._surveys: dict[str, Survey] = {}
@@ -44,11 +44,6 @@ class Cataloguer:
         self._waiting: set[asyncio.Event] = set()
         """Of those who wait for news."""
         self._is_closed = False
-
-    @property
-    def pages_max(self) -> int:
-        """So many are read of one list."""
-        return self._settings.pages_max
 
     def want(self, servers: Iterable[str]) -> None:
         """From now on, what these servers offer is to be known."""
@@ -84,11 +79,10 @@ class Cataloguer:
         if server not in self._read_at or server in self._timers:
             return
         now = asyncio.get_running_loop().time()
-        self._later(server, max(0.0, self._read_at[server] + self._settings.fresh_seconds - now))
+        self._later(server, max(0.0, self._read_at[server] + self.settings.fresh_seconds - now))
 
-    def adopt(self, settings: CatalogSettings, changed: Iterable[str], removed: Iterable[str]) -> None:
+    def adopt(self, changed: Iterable[str], removed: Iterable[str]) -> None:
         """Other servers are configured now. Of one that changed what was known holds until it is read again."""
-        self._settings = settings
         for server in removed:
             self._stop(server)
             self.inventories.pop(server, None)
@@ -121,7 +115,7 @@ class Cataloguer:
         if upstream is None:
             return
         self._outdated.discard(server)
-        survey = Survey(upstream, self._settings, partial(self._read, server), partial(self._unread, server))
+        survey = Survey(upstream, self.settings, partial(self._read, server), partial(self._unread, server))
         self._surveys[server] = survey
         survey.begin(self._start)
 
@@ -147,7 +141,7 @@ class Cataloguer:
         self._surveys.pop(server, None)
         self.absences[server] = fault.reason
         times = self._absent[server] = self._absent.get(server, 0) + 1
-        pause = min(self._settings.retry_seconds * 2 ** min(times - 1, 30), self._settings.retry_max_seconds)
+        pause = min(self.settings.retry_seconds * 2 ** min(times - 1, 30), self.settings.retry_max_seconds)
         pause = max(pause, fault.retry_after or 0.0)
         event = _ABSENT if known is None else "some of a server's lists could not be read, and are empty"
         log.warning(event, extra={"server": server, "reason": fault.reason, "next_in": round(pause, 3)})

@@ -11,7 +11,7 @@ from app.core.deadlines import FOREVER
 from app.core.joining import Joining
 from app.core.joint_names import JointNames
 from app.core.joint_rules import everything
-from app.core.partner import Announced, Find, Open, Outcome, ToServer
+from app.core.partner import Announced, Find, Open, Outcome, Shut, ToServer
 from app.core.probing import ToSession
 from app.core.revival import Told
 from app.core.session import Session
@@ -74,6 +74,7 @@ class JoinedSeat:
         self._timer: PatientTimer | None = None
         self._timer_at = FOREVER
         self._in_order = InOrder(self._do)
+        self._is_left = False
         joint.watch(self._learn)
 
     # The session.
@@ -103,10 +104,14 @@ class JoinedSeat:
             self._client.core.assign(ident, server, limits, now)
 
     def withdraw(self, ident: int, /) -> bool:
-        if self._machine.withdraw(ident):
-            return True
         member = self._members.get(self._machine.owner_of(ident) or "")
-        return member is not None and member.seat.withdraw(ident)
+        if not self._machine.withdraw(ident):
+            if member is None or not member.seat.withdraw(ident):
+                return False
+            self._machine.withdrawn(ident)
+        if member is not None:
+            member.settle()
+        return True
 
     def doubt(self) -> None:
         """Of the server whose call was given up just before."""
@@ -120,6 +125,7 @@ class JoinedSeat:
             member.seat.wake()
 
     def leave(self) -> None:
+        self._is_left = True
         self._joint.unwatch(self._learn)
         self._in_order.end()
         self._disarm()
@@ -152,6 +158,9 @@ class JoinedSeat:
         if server in self._members:
             self._members[server].settle()
 
+    def returned(self, server: str) -> None:
+        self._perform(self._machine.returned(server, self._loop.time()))
+
     def lost(self, server: str, fault: GatewayFault) -> None:
         member = self._members.pop(server, None)
         self._perform(self._machine.lost(server, fault, _never if member is None else member.seat.withdraw))
@@ -174,7 +183,7 @@ class JoinedSeat:
             self._client.remember(self._remembered)
         if outcomes and not self._in_order.perform(outcomes):
             return
-        if machine.due < self._timer_at:
+        if machine.due < self._timer_at and not self._is_left:
             self._arm()
 
     def _do(self, outcome: Outcome) -> None:
@@ -187,6 +196,11 @@ class JoinedSeat:
                     member.seat.submit(outcome.message)
             case Open():
                 self._open(outcome.server)
+            case Shut():
+                member = self._members.pop(outcome.server, None)
+                if member is not None:
+                    member.seat.leave()
+                    member.settle()
             case Announced():
                 self._joint.announced(outcome.server)
             case Find():
@@ -200,6 +214,7 @@ class JoinedSeat:
         member = Member(self, server)
         try:
             member.seat = self._open_seat(server, member)
+            member.seat.on_return = partial(self.returned, server)
             self._members[server] = member
         except GatewayFault as fault:
             fault.executed = "no"

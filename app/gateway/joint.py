@@ -21,6 +21,8 @@ from app.protocol.jsonrpc import Request
 log = logging.getLogger("viaduct.catalog")
 
 _TOLD_MAX = 10_000
+_LINES_MAX = 20
+"""Of the log, at once."""
 _NOTHING = composed({}, "none", WHOLE)
 
 
@@ -70,10 +72,11 @@ class Joint:
             is_search,
             settings.found,
             settings.page,
-            self._cataloguer.pages_max,
+            self._cataloguer.settings.pages_max,
             settings.patience_seconds,
             upstream.bounds,
             own,
+            reading=self._cataloguer.settings.patience_seconds,
         )
 
     @property
@@ -138,15 +141,18 @@ class Joint:
         return composed(ordered, self.settings.naming, self.settings.shaping, self._known.catalog)
 
     def _tell(self, conflicts: tuple[Conflict, ...]) -> None:
-        for conflict in conflicts:
-            if conflict not in self._told:
-                extra = {
-                    "at": self.rules.name,
-                    "kind": conflict.shelf,
-                    "named": conflict.public,
-                    "servers": conflict.servers,
-                }
-                log.warning("two servers have something of one name: that of the second is left out", extra=extra)
+        news = [conflict for conflict in conflicts if conflict not in self._told]
+        for conflict in news[:_LINES_MAX]:
+            extra = {
+                "at": self.rules.name,
+                "kind": conflict.shelf,
+                "named": conflict.public,
+                "servers": conflict.servers,
+            }
+            log.warning("two servers have something of one name: that of the second is left out", extra=extra)
+        if len(news) > _LINES_MAX:
+            more = {"at": self.rules.name, "count": len(news) - _LINES_MAX}
+            log.warning("two servers have something of one name: there is more of that", extra=more)
         if len(self._told) > _TOLD_MAX:
             self._told.clear()
         self._told.update(conflicts)

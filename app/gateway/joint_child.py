@@ -85,7 +85,11 @@ class JointChild:
         try:
             if request.method == methods.SUBSCRIBE:
                 uri = methods.resource_uri(request.params)
-                self._subscriptions.append(self._subscribe(uri, partial(self._said, request)))
+                end = self._subscribe(uri, partial(self._said, request))
+                if self._member is None:  # It ended before it had begun.
+                    end()
+                else:
+                    self._subscriptions.append(end)
                 return None
             search = finding.search(request, self._joint.rules.found) if self._joint.rules.finds else None
             if search is not None:
@@ -136,6 +140,8 @@ class JointChild:
                 self._now_ready()
             return  # Nobody has seen a list yet, and so none is another.
         changed = {listed.changed for shelf, listed in LISTED.items() if not self._catalog.is_like(before, shelf)}
+        if self._joint.rules.finds:
+            changed.discard(methods.TOOLS_CHANGED)  # Two of them are seen, whatever there is.
         for method in sorted(changed):
             self._tell(Notification(method))
 

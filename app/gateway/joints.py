@@ -106,6 +106,7 @@ class Joints:
     def adopt(self, settings: GatewaySettings, change: Succession) -> list[JointSite]:
         """From now on they are joined so; what is one no more is returned. What was counted is counted on."""
         former, self._settings = self.upstreams, settings
+        self._cataloguer.settings = settings.catalog
         self.upstreams = {upstream.name: _counted_on(upstream, former) for upstream in settings.joints}
         views, self._views = self._views, OrderedDict()
         self._learnt.clear()
@@ -116,7 +117,7 @@ class Joints:
         for joint in views.values():
             if joint.name in self.upstreams:
                 self._views[joint.name, joint.settings.view] = joint
-        self._cataloguer.adopt(settings.catalog, change.changed, change.removed)
+        self._cataloguer.adopt(change.changed, change.removed)
         self.start()
         return [JointSite(upstream) for name, upstream in former.items() if name not in self.upstreams]
 

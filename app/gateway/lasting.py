@@ -87,6 +87,9 @@ class LastingSeat:
         self._take_place = take_place
         self._live = live
         self.mint = mint
+        self.on_return: Callable[[], object] = _unheard
+        """Told when another child is there in place of one that died, and has heard what that had."""
+        self._returns = False
         self._revival = Revival(mint, upstream.bounds, told)
         self._remembered = self._revival.told
         self._restarts = Restarts(supervisor.settings.restarts)
@@ -268,7 +271,7 @@ class LastingSeat:
         except Unavailable as fault:
             self._started_in_vain(fault)
             return
-        self._has_told = False
+        self._has_told, self._returns = False, True
         self._place = self._take_place(self, again=True)
         self._perform(self._revival.revive())
 
@@ -282,6 +285,9 @@ class LastingSeat:
             self._ready_at = self._loop.time()
             self._starts = Restarts(self._supervisor.settings.restarts)
         self._in_order.perform(outcomes)
+        if self._returns and self._revival.phase is Phase.LIVE:
+            self._returns = False
+            self.on_return()
 
     def _do(self, outcome: Outcome) -> None:
         match outcome:
@@ -306,3 +312,7 @@ class LastingSeat:
 def _is_telling(message: Message) -> bool:
     """Whether it says what the next child will have to hear."""
     return isinstance(message, Request | Notification) and message.method in _TELLING
+
+
+def _unheard() -> None:
+    """Nobody cares."""

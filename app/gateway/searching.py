@@ -22,17 +22,28 @@ Then = Callable[[list[Entry]], None]
 class Searching:
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
+        self._asked: set[asyncio.Future[list[str]]] = set()
+        self._is_closed = False
         self._rankers: OrderedDict[Catalog, Ranker] = OrderedDict()
         """The thread's alone."""
 
     def find(self, catalog: Catalog, query: str, limit: int, sees: Sight, then: Then) -> None:
-        """The best of what may be seen, however much that is better may not be."""
+        """The best of what may be seen, however much that is better may not be. `then` is told in any case, once."""
+        if self._is_closed:
+            then([])
+            return
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "viaduct-search")
         asked = asyncio.get_running_loop().run_in_executor(self._thread, self._ranked, catalog, query)
+        self._asked.add(asked)
+        asked.add_done_callback(self._asked.discard)
         asked.add_done_callback(partial(_found, catalog, limit, sees, then))
 
     def close(self) -> None:
+        """What is being looked for finds nothing any more."""
+        self._is_closed = True
+        for asked in self._asked:
+            asked.cancel()
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.submit(self._forget)

@@ -73,6 +73,8 @@ class Survey:
         self._timer = PatientTimer(loop, loop.time() + self._settings.patience_seconds, self._overdue)
         for question in child.hold(self._party) if self._upstream.isolation != "shared" else ():
             self.deliver(question)
+        if self._child is None:  # It did not survive our answers.
+            return
         before = introduced(child.greeted)
         self._reading = Reading(child.mint, before, wanted(before), self._settings.pages_max)
         self._ask(child, self._reading.begin())

@@ -134,7 +134,7 @@ def test_lists_are_read_again_after_a_child_that_died_while_it_was_asked(*, is_a
     joining, changed = with_a_ready_server(), Notification(methods.TOOLS_CHANGED)
     asked(joining.receive("a", changed, 0), methods.LIST_TOOLS)
     joining.bereft("a", GONE, lambda _ident: False)
-    outcomes = joining.receive("a", changed, 0) if is_announced else joining.submit(call("a__old"), 0, everything)
+    outcomes = joining.receive("a", changed, 0) if is_announced else joining.returned("a", 0)
     listing = asked(outcomes, methods.LIST_TOOLS)
     assert told_of_tools(joining.receive("a", Result(listing.id, page("old", "new")), 0)) == 1
     assert joining.catalog.find("tools", "a__new") is not None

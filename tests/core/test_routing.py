@@ -4,12 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from app.core.catalog import Catalog, composed
 from app.core.routing import routed
 from app.core.shaping import WHOLE
 from app.protocol.faults import BadParams, UnknownMethod
-from app.protocol.jsonrpc import Request
+from app.protocol.jsonrpc import Request, payload
 from tests.core.inventories import offers, raw
 
 CATALOG: Catalog = composed(
@@ -58,6 +59,67 @@ def test_what_is_completed_decides_whose_it_is() -> None:
     reference = {"type": "ref/prompt", "name": "git__review"}
     server, said = sent("completion/complete", {"ref": reference, "argument": argument})
     assert (server, said["ref"]) == ("git", {"type": "ref/prompt", "name": "review"})
+
+
+@pytest.mark.parametrize("name", [None, 1, True, ["git__log"], {"name": "git__log"}])
+def test_a_name_that_is_no_text_is_refused(name: object) -> None:
+    wrong: list[tuple[str, object]] = [
+        ("tools/call", {"name": name}),
+        ("prompts/get", {"name": name}),
+        ("resources/read", {"uri": name}),
+        ("resources/subscribe", {"uri": name}),
+        ("resources/unsubscribe", {"uri": name}),
+        ("completion/complete", {"ref": name}),
+        ("completion/complete", {"ref": {"type": name, "name": "git__review"}}),
+        ("completion/complete", {"ref": {"type": "ref/prompt", "name": name}}),
+        ("completion/complete", {"ref": {"type": "ref/resource", "uri": name}}),
+        ("completion/complete", {"ref": {"type": "ref/tool", "name": "git__log"}}),
+    ]
+    for method, params in wrong:
+        with pytest.raises(BadParams):
+            routed(request(method, params), CATALOG)
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read", "completion/complete"])
+def test_a_request_without_parameters_is_sent_to_nothing(method: str) -> None:
+    with pytest.raises(BadParams):
+        routed(Request(7, method), CATALOG)
+
+
+def test_of_a_name_that_is_written_twice_one_is_read_and_written() -> None:
+    params = Raw(b'{"name": "git__push", "arguments": {}, "name": "git__log"}')
+    assert routed(Request(7, "tools/call", params), CATALOG).request.params == payload({"name": "log", "arguments": {}})
+
+
+def test_what_a_client_says_besides_stays_the_bytes_it_was() -> None:
+    params = Raw(b'{"name":"git__log","arguments":{"n": 1.00,"n":2}}')
+    assert routed(Request(7, "tools/call", params), CATALOG).request.params == Raw(
+        b'{"name":"log","arguments":{"n": 1.00,"n":2}}'
+    )
+
+
+def test_what_a_reference_could_be_taken_for_is_left_out() -> None:
+    reference = {"TYPE": "ref/tool", "type": "ref/prompt", "Name": "push", "name": "git__review", "title": "x"}
+    _, said = sent("completion/complete", {"Ref": {"type": "ref/tool"}, "ref": reference, "context": {"a": 1}})
+    assert said == {"ref": {"type": "ref/prompt", "name": "review", "title": "x"}, "context": {"a": 1}}
+
+
+def test_who_completes_what_there_is_not_hears_so() -> None:
+    for reference in ({"type": "ref/prompt", "name": "git__x"}, {"type": "ref/resource", "uri": "nobody://{x}"}):
+        with pytest.raises(BadParams) as refused:
+            routed(request("completion/complete", {"ref": reference}), CATALOG)
+        assert refused.value.reason == "unknown_target"
+
+
+def test_what_is_subscribed_to_is_called_as_its_server_calls_it() -> None:
+    for method in ("resources/subscribe", "resources/unsubscribe"):
+        assert sent(method, {"uri": "viaduct://git/git://head"}) == ("git", {"uri": "git://head"})
+
+
+def test_a_name_in_an_error_is_cut_short() -> None:
+    with pytest.raises(BadParams) as refused:
+        routed(request("tools/call", {"name": "x" * 10_000}), CATALOG)
+    assert len(str(refused.value)) < 300
 
 
 def test_a_resource_that_there_is_not_is_named_in_the_error() -> None:

@@ -5,14 +5,16 @@ python -I -S shelf.py [JSON]
 The JSON says what it has: `tools`, `prompts`, `resources` and `templates` are names; `page` how many are on one;
 `instructions`; `about` what it says of each tool besides; `slow` for how many seconds each list takes; `after` what
 `tools` are once `change` was called; `needs` names a capability without which a client does not see the tools in
-`more`; `count` is how many further tools there are. `at` says by methods what it does instead of answering: `hang`,
-`exit`, `exit until FILE` is there, `noise`, which is no message, `endless` pages; what is no text is its result.
+`more`; `count` is how many further tools there are; who is `quiet` promises no news. `at` says by methods what it does
+instead of answering: `hang`, `exit`, `exit until FILE` is there, `noise`, which is no message, `endless` pages;
+`hang while FILE` and `refuse while FILE` is there; what is no text is its result.
 Every tool says who was called with what; some are known by their names:
 
     change    announces other tools          ask       asks its client the question `arguments.method`
     links     links to `arguments.uri`       watch     says that `arguments.uri` was updated
     pid       of the process                 log       logs at `arguments.level`
     progress  reports some                   exit      ends the process without an answer
+    mutter    writes an error that answers nothing
 """
 
 import json
@@ -108,6 +110,8 @@ def call(params: dict[str, object]) -> dict[str, object] | None:
                 notify("notifications/progress", {"progressToken": token, "progress": step, "total": 2})
         case "exit":
             os._exit(1)
+        case "mutter":
+            send({"id": None, "error": {"code": -32700, "message": "what?"}})
         case "state":
             return text(state)
         case "sleep":
@@ -116,7 +120,7 @@ def call(params: dict[str, object]) -> dict[str, object] | None:
 
 
 def capabilities() -> dict[str, object]:
-    offered: dict[str, object] = {"logging": {}, "tools": {"listChanged": True}}
+    offered: dict[str, object] = {"logging": {}, "tools": {} if WITH.get("quiet") else {"listChanged": True}}
     if lists["prompts"]:
         offered |= {"prompts": {}, "completions": {}}
     if lists["resources"] or lists["templates"]:
@@ -175,12 +179,17 @@ def astray(method: str, params: dict[str, object]) -> object:
         return deed
     if deed == "exit" or (deed.startswith("exit until ") and not os.path.exists(deed.removeprefix("exit until "))):
         os._exit(1)
+    deed, _, flag = deed.partition(" while ")
+    if flag and not os.path.exists(flag):
+        return None
     if deed == "noise":
         sys.stdout.write("[this is no message\n")
         sys.stdout.flush()
     if deed == "endless":
         number = int(params.get("cursor", 0))
         return {"tools": [tool(f"endless_{number}")], "nextCursor": str(number + 1)}
+    if deed == "refuse":
+        return deed
     return NEVER if deed in ("hang", "noise") else None
 
 
@@ -188,6 +197,9 @@ def serve(message: dict[str, object]) -> None:
     method, params = message["method"], message.get("params") or {}
     found = astray(method, params) if method in WITH.get("at", ()) else None
     if found is NEVER:
+        return
+    if found == "refuse":
+        send({"id": message["id"], "error": {"code": -32000, "message": "not now"}})
         return
     if found is None:
         found = answer(method, params)
