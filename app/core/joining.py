@@ -10,6 +10,7 @@ asks under ids of ours; only the questions of the servers are counted anew, for 
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -224,9 +225,7 @@ class Joining:
         if shelf == "tools" and self._rules.finds:
             return [ToSession(Result(request.id, finding.TOOLS))]
         try:
-            page = self.catalog.page(
-                shelf, methods.cursor(request.params), self._rules.page, lambda entry: sees(shelf, entry)
-            )
+            page = self.catalog.page(shelf, methods.cursor(request.params), self._rules.page, partial(sees, shelf))
         except BadParams as fault:
             return [ToSession(failure(request.id, fault))]
         return [ToSession(Result(request.id, page))]
@@ -359,10 +358,6 @@ class Joining:
             case methods.RESOURCE_UPDATED:
                 uri = self.catalog.public_uri(server, methods.resource_uri(notification.params))
                 return [ToSession(methods.with_field(notification, "uri", uri))]
-            case methods.PROGRESS:
-                token = methods.reported_token(notification)
-                is_its_own = token is not None and self._owners.get(token) == server
-                return [ToSession(notification)] if is_its_own else []
             case methods.CANCELLED:
                 withdrawn = self._asking.withdrawn(server, notification)
                 return [] if withdrawn is None else [withdrawn]
