@@ -10,6 +10,7 @@ asks under ids of ours; only the questions of the servers are counted anew, for 
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -220,9 +221,7 @@ class Joining:
         if shelf == "tools" and self._rules.finds:
             return [ToSession(Result(request.id, finding.TOOLS))]
         try:
-            page = self.catalog.page(
-                shelf, methods.cursor(request.params), self._rules.page, lambda entry: sees(shelf, entry)
-            )
+            page = self.catalog.page(shelf, methods.cursor(request.params), self._rules.page, partial(sees, shelf))
         except BadParams as fault:
             return [ToSession(failure(request.id, fault))]
         return [ToSession(Result(request.id, page))]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from app.gateway.exchanges import Exchanges
 from app.gateway.live import LiveSession
+from app.gateway.live_exchange import LiveExchange
 
 log = logging.getLogger("viaduct.session")
 
@@ -19,7 +20,11 @@ class Draining:
     async def wait(self, seconds: float) -> None:
         """Until no call is in flight any more, but not longer than that."""
         settled = asyncio.Event()
-        self._exchanges.on_end.add(settled.set)
+
+        def ended(_exchange: LiveExchange) -> None:
+            settled.set()
+
+        self._exchanges.on_end.add(ended)
         try:
             async with asyncio.timeout(seconds) as self._patience:
                 while self._is_busy(settled):
@@ -29,7 +34,7 @@ class Draining:
             log.warning("drain budget used up", extra={"sessions": len(self._sessions)})
         finally:
             self._patience = None
-            self._exchanges.on_end.discard(settled.set)
+            self._exchanges.on_end.discard(ended)
 
     def hurry(self) -> None:
         """There is no time left."""

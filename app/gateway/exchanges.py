@@ -58,8 +58,8 @@ class Exchanges:
     ) -> None:
         self.joined: Joined
         """What serves those to several servers at once."""
-        self.on_end: set[Callable[[], object]] = set()
-        """Told whenever one is over."""
+        self.on_end: set[Callable[[LiveExchange], object]] = set()
+        """Told which is over, whenever one is."""
         self._pool_of = pool_of
         self._admit = admit
         self._sealer = Sealer()
@@ -276,7 +276,7 @@ class Exchanges:
         if live.ident is not None:
             self._parked.pop(live.ident, None)
         for told in list(self.on_end):
-            told()
+            told(live)
 
 
 def _size(asked: Asked) -> int:

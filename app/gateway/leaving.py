@@ -68,7 +68,13 @@ class Leaving:
             if exchange.asked.request.method == stateless.LISTEN:
                 exchange.close()
         settled = asyncio.Event()
-        self._exchanges.on_end.add(settled.set)
+
+        def ended(exchange: LiveExchange) -> None:
+            # One of several servers may be at one of these by now. What ends elsewhere is not worth a look at all.
+            if isinstance(site, JointSite) or exchange.asked.upstream.site == site.name:
+                settled.set()
+
+        self._exchanges.on_end.add(ended)
         try:
             async with asyncio.timeout(seconds):
                 while self._is_used(site, settled.set):
@@ -77,7 +83,7 @@ class Leaving:
         except TimeoutError:
             log.warning("calls outlast the drain of a server", extra={"server": site.upstream.name})
         finally:
-            self._exchanges.on_end.discard(settled.set)
+            self._exchanges.on_end.discard(ended)
             self._end(site)
 
     def _is_used(self, site: Left, when_quiet: Callable[[], object]) -> bool:

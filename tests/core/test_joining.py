@@ -220,3 +220,11 @@ def test_what_came_to_be_anothers_after_it_was_judged_is_not_called() -> None:
     assert isinstance(refused, ToSession)
     assert isinstance(refused.message, Failure)
     assert b"unknown tool" in bytes(refused.message.error)
+
+
+def test_a_server_reports_no_progress_on_a_call_of_another() -> None:
+    joining = with_a_ready_server()
+    joining.submit(call("b__other"), 0, everything)
+    told = Notification(methods.PROGRESS, payload({"progressToken": 901, "progress": 1}))
+    assert joining.receive("b", told, 0) == [ToSession(told)]
+    assert joining.receive("a", told, 0) == []
