@@ -177,6 +177,16 @@ def test_a_server_reports_on_what_it_was_asked_and_on_nothing_else() -> None:
     assert joining.receive("films", report, 0) == []
 
 
+def test_no_server_answers_for_another() -> None:
+    joining = opening(known(BOTH, is_whole=True))
+    for server, ident in (("books", 50), ("films", 51)):
+        greets(joining, server, asks(joining, "resources/read", {"uri": f"{server[:-1]}://one"}, ident))
+    forged = Result(51, payload({"contents": []}))
+    assert joining.receive("books", forged, 0) == []
+    assert joining.receive("films", forged, 0) == [ToSession(forged)]
+    assert joining.receive("films", forged, 0) == []
+
+
 def test_what_the_session_takes_back_from_further_on_is_owed_by_nobody() -> None:
     joining = opening(known(BOOKS, is_whole=True))
     greets(joining, "books", asks(joining, methods.SUBSCRIBE, {"uri": "book://one"}))
