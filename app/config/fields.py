@@ -30,11 +30,15 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@,]+")
 
 def public_url(value: str) -> str:
     parts = urlsplit(value)
-    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(parts.netloc.lower()):
+    if parts.scheme.lower() not in ("http", "https") or not _is_netloc(parts):
         raise ValueError("must be like https://mcp.example.com, a path prefix allowed")
     if "?" in value or "#" in value or "//" in parts.path or ".." in parts.path or not _PATH.fullmatch(parts.path):
         raise ValueError("must have no query, no fragment and a plain path, like https://example.com/mcp-gateway")
     return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+
+
+def _is_netloc(parts: SplitResult) -> bool:
+    return bool(_HOST.fullmatch(parts.netloc.lower())) and _has_possible_port(parts)
 
 
 def allowed_host(value: str) -> str:

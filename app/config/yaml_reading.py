@@ -28,7 +28,9 @@ class _Loader(yaml.SafeLoader):
 
 def parse(text: str) -> object:
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 - the loader above is a SafeLoader
+        tree: object = yaml.load(text, _Loader)  # noqa: S506 - the loader above is a SafeLoader
+        _check_loops(tree, set(), set())
+        return tree
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "an unknown line"
         raise ConfigError(f"not YAML at {where}: {error.problem or 'unexpected text'}") from error
@@ -38,3 +40,19 @@ def parse(text: str) -> object:
         raise ConfigError("nested too deep") from error
     except (ValueError, LookupError, AttributeError) as error:  # as its constructors fail for what they are not for
         raise ConfigError("not YAML: it holds a value that is not of the type it is said to be") from error
+
+
+def _check_loops(tree: object, above: set[int], seen: set[int]) -> None:
+    """
+    Raises:
+        ConfigError: something is inside of itself, by an alias.
+    """
+    if not isinstance(tree, dict | list) or id(tree) in seen:
+        return
+    if id(tree) in above:
+        raise ConfigError("an alias refers to what it is a part of; write that out")
+    above.add(id(tree))
+    for inner in tree.values() if isinstance(tree, dict) else tree:
+        _check_loops(inner, above, seen)
+    above.remove(id(tree))
+    seen.add(id(tree))

@@ -75,6 +75,7 @@ def test_yaml_is_read_by_the_files_extension(tmp_path: Path) -> None:
             for kind in ("float", "bool", "timestamp", "int")
         ),
         ("a: " + "9" * 5000 + "\n", "it holds a value that is not of the type it is said to be"),
+        ("a: &loop {b: [*loop]}\n", "an alias refers to what it is a part of"),
         ("a: \x01\n", "holds a character that YAML does not allow"),
         ("- a\n", "must hold an object"),
     ],

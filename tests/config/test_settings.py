@@ -101,6 +101,7 @@ def test_the_viaduct_block_has_the_documented_defaults(loading: Loading) -> None
         ({"listen": "localhost:70000"}, "viaduct.listen must be a port from 0 to 65535"),
         ({"publicUrl": "mcp.example.com"}, "viaduct.publicUrl must be like https://mcp.example.com, a path prefix allowed"),
         ({"publicUrl": "https://u:p@h"}, "viaduct.publicUrl must be like https://mcp.example.com, a path prefix allowed"),
+        ({"publicUrl": "https://h:99999"}, "viaduct.publicUrl must be like https://mcp.example.com, a path prefix allowed"),
         *(({"publicUrl": f"https://h/{path}"}, "viaduct.publicUrl must have no query, no fragment and a plain path, like https://example.com/mcp-gateway") for path in ("ü", 'a"b', "a\\b", "%zz", "a..b")),
         ({"publicUrl": "https://h/?x"}, "viaduct.publicUrl must have no query, no fragment and a plain path, like https://example.com/mcp-gateway"),
         ({"allowedHosts": ["https://h"]}, "viaduct.allowedHosts.0 must be a host or host:port as in mcp.example.com, without scheme and path"),
