@@ -215,6 +215,14 @@ async def test_everything_that_is_kept_is_said_to_be_done_in_its_order(tmp_path:
     await store.close()
 
 
+async def sleeping(path: Path) -> list[str]:
+    """What the next gateway finds."""
+    store = SqliteStore(path)
+    found = [*store.sleepers]
+    await store.close()
+    return found
+
+
 @on_loop
 async def test_while_the_disk_refuses_nobody_waits_for_what_is_tried_again(tmp_path: Path) -> None:
     store, tries = SqliteStore(tmp_path / "sessions.db"), count()
@@ -227,7 +235,7 @@ async def test_while_the_disk_refuses_nobody_waits_for_what_is_tried_again(tmp_p
     assert next(tries) < 20
     await kept(store, KEY, Used(201.0))
     await store.close()
-    assert [*SqliteStore(tmp_path / "sessions.db").sleepers] == [KEY.name]
+    assert await sleeping(tmp_path / "sessions.db") == [KEY.name]
 
 
 @on_loop
@@ -243,7 +251,7 @@ async def test_of_what_waits_for_a_disk_that_hangs_no_more_is_kept_than_so_much(
     assert store._jobs.qsize() <= len(others)
     hanging.set()
     await store.close()
-    assert 200 < len(SqliteStore(tmp_path / "sessions.db").sleepers) < 300
+    assert 200 < len(await sleeping(tmp_path / "sessions.db")) < 300
 
 
 def test_should_a_bug_end_the_thread_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
