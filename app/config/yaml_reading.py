@@ -30,7 +30,6 @@ def parse(text: str) -> object:
     try:
         tree: object = yaml.load(text, _Loader)  # noqa: S506 - the loader above is a SafeLoader
         _check_loops(tree, set(), set())
-        return tree
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "an unknown line"
         raise ConfigError(f"not YAML at {where}: {error.problem or 'unexpected text'}") from error
@@ -40,6 +39,7 @@ def parse(text: str) -> object:
         raise ConfigError("nested too deep") from error
     except (ValueError, LookupError, AttributeError) as error:  # as its constructors fail for what they are not for
         raise ConfigError("not YAML: it holds a value that is not of the type it is said to be") from error
+    return tree
 
 
 def _check_loops(tree: object, above: set[int], seen: set[int]) -> None:
