@@ -22,7 +22,7 @@ from app.core.deadlines import FOREVER
 from app.core.inventory import SHELF_OF
 from app.core.joint_rules import Known, Rules
 from app.core.ledger import unexecuted
-from app.core.links import linking, requoted
+from app.core.links import may_link, relinked, requoted
 from app.core.offers import Offers
 from app.core.partner import Announced, Find, Outcome, Partner, Shut, ToServer, leveled
 from app.core.probing import ToSession
@@ -85,7 +85,8 @@ class Joining:
         match message:
             case Request():
                 try:
-                    return self._asked(message, now, sees)
+                    is_plain = message.method == methods.CALL_TOOL and not self._rules.finds  # As most are.
+                    return self._pass(message, sees) if is_plain else self._asked(message, now, sees)
                 except GatewayFault as fault:
                     self.forget(message.id)
                     fault.details.setdefault("server", self._rules.name)
@@ -305,7 +306,7 @@ class Joining:
 
     def _replied(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if reply.id is not None and self._owners.get(reply.id) == server:
-            return [self._answered(server, reply)]
+            return [self._answered(server, reply.id, reply)]
         if partner.is_greeting(reply):
             return self._greeted(server, partner, reply, now)
         if self._subscribing.answered_again(reply):
@@ -314,11 +315,13 @@ class Joining:
         self._set_due()
         return [*outcomes, *self._read(server, partner)] if is_read else outcomes
 
-    def _answered(self, server: str, reply: Reply) -> ToSession:
+    def _answered(self, server: str, ident: RequestId, reply: Reply) -> ToSession:
         if self._subscribing.answered(reply):
             self.told = replace(self.told, subscribed=self._subscribing.kept)
-        self.forget(reply.id)
-        return ToSession(linking(reply, lambda uri: self.catalog.public_uri(server, uri)))
+        del self._owners[ident]
+        if isinstance(reply, Result) and may_link(reply.result):
+            reply = Result(ident, relinked(reply.result, lambda uri: self.catalog.public_uri(server, uri)))
+        return ToSession(reply)
 
     def _greeted(self, server: str, partner: Partner, reply: Reply, now: float) -> list[Outcome]:
         if isinstance(reply, Result):

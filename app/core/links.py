@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
-from app.protocol.jsonrpc import Reply, Request, Result, payload
+from app.protocol.jsonrpc import Request, payload
 
 Public: TypeAlias = Callable[[str], str]
 _Change: TypeAlias = Callable[[Raw, Public], Raw | None]
@@ -26,18 +26,13 @@ _strings: Decoder[str] = Decoder(str)
 def relinked(result: Raw, public: Public) -> Raw:
     """With each such URI as it is in public; everything else stays the bytes it was, and so does all where none
     changes."""
+    return (_members(result, public, _RESULT) or result) if may_link(result) else result
+
+
+def may_link(result: Raw) -> bool:
+    """Whether there could be such a URI; of most there is none, and that is seen at once."""
     said = bytes(result)
-    if b'"uri"' not in said and (b"\\" not in said or b"\\u" not in said):
-        return result
-    return _members(result, public, _RESULT) or result
-
-
-def linking(reply: Reply, public: Public) -> Reply:
-    """A server's answer, with those URIs in it."""
-    if not isinstance(reply, Result):
-        return reply
-    found = relinked(reply.result, public)
-    return reply if found is reply.result else Result(reply.id, found)
+    return b'"uri"' in said or (b"\\" in said and b"\\u" in said)
 
 
 def requoted(question: Request, public: Public) -> Request:

@@ -1,7 +1,7 @@
 """Performing things in their order, when doing one of them may bring about more."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -21,14 +21,18 @@ class InOrder(Generic[T]):
         self.is_busy = False
         """Whether something is being done just now."""
 
-    def perform(self, things: Iterable[T]) -> bool:
+    def perform(self, things: Sequence[T]) -> bool:
         """Do them; False where somebody further up the stack is at it, who will do these too."""
         waiting = self._waiting
-        waiting.extend(things)
         if self.is_busy:
+            waiting.extend(things)
             return False
         self.is_busy, do = True, self._do
         try:
+            if len(things) == 1 and not waiting:
+                do(things[0])
+            else:
+                waiting.extend(things)
             while waiting:
                 do(waiting.popleft())
         finally:
