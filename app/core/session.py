@@ -35,6 +35,9 @@ from app.protocol.revisions import ASSUMED, Revision, negotiated
 class Session:
     """`mint` gives the ids of requests towards the server."""
 
+    whose: Callable[[RequestId], str | None] = staticmethod(lambda _ident: None)
+    """Which of several servers has a request, where there are several."""
+
     def __init__(self, deadlines: Deadlines, mint: Iterator[int], bounds: Bounds = BOUNDS, server: str = "") -> None:
         self.phase = Phase.NEW
         self.revision: Revision = ASSUMED
@@ -117,15 +120,13 @@ class Session:
                 ask.stream, ask.max_at = stream, now + self.deadlines.max_request
         return [ToClient(stream, message) for message in said]
 
-    def assign(self, ident: RequestId, server: str, limits: Deadlines, now: float) -> None:
-        """One of several servers has that request, and is waited for as long as its own settings say."""
+    def limit(self, ident: RequestId, limits: Deadlines, now: float) -> None:
+        """Who has that request is waited for as long as this says."""
         call = self._calls.get(ident) if isinstance(ident, int) else None
         if call is not None:
-            call.server = server
-            if limits is not self.deadlines:
-                call.patience = limits.request
-                call.quiet_at, call.max_at = now + limits.request, now + limits.max_request
-                self.due = min(self.due, call.quiet_at, call.max_at)
+            call.patience = limits.request
+            call.quiet_at, call.max_at = now + limits.request, now + limits.max_request
+            self.due = min(self.due, call.quiet_at, call.max_at)
 
     def close(self, reason: str) -> list[Effect]:
         """The session ends: what it still owed gets its last word."""
@@ -378,12 +379,11 @@ class Session:
 
     def _expired(self, ident: int, call: Call, withdraw: Callable[[int], bool]) -> list[Effect]:
         del self._calls[ident]
+        call.server = self.whose(ident) or ""
         unsent = self.anteroom.withdraw(ident) or withdraw(ident)
         fault = TimedOut(f"no answer to {call.method!r} in time", executed="no" if unsent else "unknown")
-        told: list[Effect] = []
-        if not unsent:
-            gone = methods.cancellation(ident, "timed out at the gateway")
-            told = [*self._upstream(gone), Doubt()]
+        gone = methods.cancellation(ident, "timed out at the gateway")
+        told: list[Effect] = [] if unsent else [*self._upstream(gone), Doubt()]
         return [*told, *self._fail(call, fault)]
 
     def _fail(self, call: Call, fault: GatewayFault) -> list[Effect]:

@@ -75,6 +75,7 @@ class JoinedSeat:
         self._timer_at = FOREVER
         self._in_order = InOrder(self._do)
         self._is_left = False
+        client.core.whose = machine.owner_of
         joint.watch(self._learn)
 
     # The session.
@@ -90,18 +91,17 @@ class JoinedSeat:
             self._cancelled = (None if ident is None else self._machine.owner_of(ident)) or ""
         now = self._loop.time()
         outcomes = self._machine.submit(message, now, self._sight)
-        if isinstance(message, Request):
-            self._assign(message.id, now)
+        if self._joint.uneven and isinstance(message, Request):
+            self._limit(message.id, now)
         self._perform(outcomes)
         if self._cancelled in self._members:
             self._members[self._cancelled].settle()
 
-    def _assign(self, ident: RequestId, now: float) -> None:
+    def _limit(self, ident: RequestId, now: float) -> None:
         """Where one server is to answer it, its deadlines are those of that."""
-        server = self._machine.owner_of(ident)
-        limits = None if server is None else self._joint.deadlines.get(server)
-        if server is not None and limits is not None:
-            self._client.core.assign(ident, server, limits, now)
+        limits = self._joint.uneven.get(self._machine.owner_of(ident) or "")
+        if limits is not None:
+            self._client.core.limit(ident, limits, now)
 
     def withdraw(self, ident: int, /) -> bool:
         member = self._members.get(self._machine.owner_of(ident) or "")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from app.core.catalog import Catalog, Conflict, composed
-from app.core.deadlines import Deadlines
 from app.core.inventory import Inventory
 from app.core.joint_names import JointNames
 from app.core.joint_rules import Known, Rules
@@ -57,7 +56,8 @@ class Joint:
         assert settings is not None  # noqa: S101 - it is several
         own = frozenset(server for server in settings.servers if members[server].templates)
         limits = {server: members[server].deadlines for server in settings.servers}
-        self.deadlines = {server: _either(upstream.deadlines, its) for server, its in limits.items()}
+        self.uneven = {server: its for server, its in limits.items() if its != upstream.deadlines}
+        """The deadlines of servers that have others than all together."""
         self.settings = settings
         self.asked = [server for server in settings.servers if server not in own]
         self._version = -1
@@ -156,8 +156,3 @@ class Joint:
         if len(self._told) > _TOLD_MAX:
             self._told.clear()
         self._told.update(conflicts)
-
-
-def _either(ours: Deadlines, its: Deadlines) -> Deadlines:
-    """One of the two; ours where they are alike, for a session that has these need not look at them."""
-    return ours if its == ours else its

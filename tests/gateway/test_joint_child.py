@@ -31,7 +31,7 @@ class FakeJoint:
 
     def __init__(self, known: Known = ALL, *, finds: bool = False) -> None:
         self.known = known
-        self.deadlines: dict[str, Deadlines] = {}
+        self.uneven: dict[str, Deadlines] = {}
         self.rules = replace(RULES, finds=finds)
         self.watchers: dict[Callable[[], None], None] = {}
         self.find: Callable[..., None] = lambda _catalog, _query, _limit, _sees, then: then([])
