@@ -105,7 +105,7 @@ async def test_fifty_files_a_second_lose_no_call_and_the_last_one_is_what_runs(g
     finally:
         writer.stop()
     assert min(counts) >= 10, counts
-    assert await reloads(gateway) >= 2
+    assert await reloads(gateway) >= 1, "none was taken while they were rewritten"
     last = f"REVISION={writer.revision}"
 
     async def are_last() -> bool:
