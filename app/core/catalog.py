@@ -12,17 +12,12 @@ from app.core.inventory import LISTED, Inventory, Item, Shelf, rendered
 from app.core.public_names import Naming, is_public, prefixed
 from app.core.shaping import WHOLE, Change, Shaping
 from app.core.targets import Glob, Kind, Target
-from app.protocol import methods
+from app.protocol import aims, methods
 from app.protocol.jsonrpc import payload
 
 Sight: TypeAlias = Callable[[Shelf, "Entry"], bool]
 """Whether a client may see something of a list."""
-KIND: Mapping[Shelf, Kind] = {
-    "tools": "tools",
-    "prompts": "prompts",
-    "resources": "resources",
-    "templates": "resources",
-}
+KIND: Mapping[Shelf, Kind] = {shelf: aims.LISTS[listed.method].kind for shelf, listed in LISTED.items()}
 _NAMED: tuple[Shelf, ...] = ("tools", "prompts")
 _ADDRESSED: tuple[Shelf, ...] = ("resources", "templates")
 

@@ -6,8 +6,8 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from app.core.catalog import Entry
-from app.core.routing import rewritten, text_of
-from app.protocol import methods
+from app.core.routing import rewritten
+from app.protocol import aims, methods
 from app.protocol.faults import BadParams
 from app.protocol.jsonrpc import Request, payload
 from app.protocol.stateless import fields_of
@@ -77,7 +77,7 @@ def search(call: Request, default: int) -> Search | None:
     if call.method != methods.CALL_TOOL:
         return None
     fields = fields_of(call)
-    if text_of(fields, "name", "params.name") != FIND:
+    if aims.text(fields, "name", "params.name") != FIND:
         return None
     try:
         asked = _asked.decode(fields.get("arguments", b"{}"))
@@ -96,14 +96,14 @@ def unwrapped(call: Request) -> Request:
     if call.method != methods.CALL_TOOL:
         return call
     fields = fields_of(call)
-    if text_of(fields, "name", "params.name") != CALL:
+    if aims.text(fields, "name", "params.name") != CALL:
         return call
     try:
         inner = _fields.decode(fields.get("arguments", b"{}"))
         _fields.decode(inner.get("arguments", b"{}"))
     except DecodeError as wrong:
         raise BadParams(f"{CALL} needs a name, a text, and may have arguments, an object") from wrong
-    name = text_of(inner, "name", "params.arguments.name")
+    name = aims.text(inner, "name", "params.arguments.name")
     if name in (FIND, CALL):  # Whoever unwraps it once more would find another call than the one that was judged.
         raise BadParams(f"{CALL} calls what {FIND} found, and neither of these", reason="unknown_target")
     outer = {key: said for key, said in fields.items() if key.casefold() not in ("name", "arguments")}

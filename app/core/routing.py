@@ -1,8 +1,6 @@
 """Whose a client's request is, of many servers', and what it says there: names and URIs are read once, and written
 back, so that nobody reads another one there."""
 
-from collections.abc import Mapping
-
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 from msgspec.structs import replace
@@ -18,11 +16,8 @@ _NOUNS = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 _ADDRESSED = frozenset({aims.READ, methods.SUBSCRIBE, methods.UNSUBSCRIBE})
 _SHOWN = 100
 _UNSAID = Raw(b"{}")
-_USUAL = frozenset({"_meta", "arguments", "name", "uri"})
-"""Members that nobody takes for each other."""
 
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
-_strings: Decoder[str] = Decoder(str)
 
 
 class Routed(Struct, frozen=True):
@@ -62,17 +57,6 @@ def unknown(kind: str, name: str) -> BadParams:
     return BadParams(sentence, reason="unknown_target", details={"uri": name} if kind == "resources" else None)
 
 
-def text_of(fields: Mapping[str, Raw], name: str, where: str) -> str:
-    """
-    Raises:
-        BadParams: it is missing, or no text.
-    """
-    try:
-        return _strings.decode(fields.get(name, b"null"))
-    except DecodeError as wrong:
-        raise BadParams(f"{where} must be a string") from wrong
-
-
 def rewritten(request: Request, fields: dict[str, Raw], target: str) -> Request:
     """The request with other parameters, sent to something else."""
     if isinstance(request, Admitted):
@@ -82,20 +66,20 @@ def rewritten(request: Request, fields: dict[str, Raw], target: str) -> Request:
 
 def _named(request: Request, catalog: Catalog, shelf: Shelf) -> Routed:
     fields = fields_of(request)
-    public = text_of(fields, "name", "params.name")
+    public = aims.text(fields, "name", "params.name")
     entry = catalog.find(shelf, public)
     if entry is None:
         raise unknown(shelf, public)
-    ours = _written(fields, "name", entry.own)
+    ours = aims.written(fields, "name", payload(entry.own))
     ours.pop("task", None)  # We offer no tasks: whoever asks for one all the same is answered as if it had not.
     return Routed(entry.server, rewritten(request, ours, entry.own), public, shelf, entry)
 
 
 def _addressed(request: Request, catalog: Catalog) -> Routed:
     fields = fields_of(request)
-    uri = text_of(fields, "uri", "params.uri")
+    uri = aims.text(fields, "uri", "params.uri")
     entry = _resource(catalog, uri)
-    ours = rewritten(request, _written(fields, "uri", entry.own), entry.own)
+    ours = rewritten(request, aims.written(fields, "uri", payload(entry.own)), entry.own)
     return Routed(entry.server, ours, uri, "resources", entry)
 
 
@@ -105,15 +89,14 @@ def _completed(request: Request, catalog: Catalog) -> Routed:
         reference = _fields.decode(fields.get("ref", b"null"))
     except DecodeError as wrong:
         raise BadParams("params.ref must be an object") from wrong
-    kind = text_of(reference, "type", "params.ref.type")
+    kind = aims.text(reference, "type", "params.ref.type")
     if kind not in ("ref/prompt", "ref/resource"):
         raise BadParams("params.ref.type must be ref/prompt or ref/resource")
     member = "name" if kind == "ref/prompt" else "uri"
-    public = text_of(reference, member, f"params.ref.{member}")
+    public = aims.text(reference, member, f"params.ref.{member}")
     shelf, entry = _referred(catalog, kind, public)
-    reference = _written(_written(reference, "type", kind), member, entry.own)
-    ours = _written(fields, "ref", "")
-    ours["ref"] = payload(reference)
+    reference = aims.written(aims.written(reference, "type", payload(kind)), member, payload(entry.own))
+    ours = aims.written(fields, "ref", payload(reference))
     return Routed(entry.server, rewritten(request, ours, entry.own), public, shelf, entry)
 
 
@@ -131,11 +114,3 @@ def _resource(catalog: Catalog, uri: str) -> Entry:
     if owner is None:
         raise unknown("resources", uri)
     return Entry(*owner, uri, _UNSAID)
-
-
-def _written(fields: Mapping[str, Raw], name: str, value: str) -> dict[str, Raw]:
-    """With one member of that name, and none that a reader who does not mind the case could take for it."""
-    if not fields.keys() <= _USUAL:
-        folded = name.casefold()
-        fields = {other: said for other, said in fields.items() if other == name or other.casefold() != folded}
-    return {**fields, name: payload(value)}

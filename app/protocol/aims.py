@@ -67,6 +67,8 @@ class Annotations(Struct):
 _fields: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _strings: Decoder[str] = Decoder(str)
 _many: Decoder[list[str]] = Decoder(list[str])
+_USUAL = frozenset({"_meta", "arguments", "name", "uri"})
+"""Members that nobody takes for each other, nor for any that is written."""
 _PRIVATE = Raw(b'"private"')
 _items: Decoder[list[Raw]] = Decoder(list[Raw])
 _annotations = Decoder(Annotations)
@@ -82,8 +84,8 @@ def aimed(request: Request) -> tuple[Request, tuple[Aim, ...]] | None:
     if (member := _AIMED.get(method)) is not None:
         kind, name = member
         fields = fields_of(request)
-        aim = _text(fields, name, f"params.{name}")
-        return _with_fields(request, _alone(_written(fields, name, fields[name]), _RECORDED)), ((kind, aim),)
+        aim = text(fields, name, f"params.{name}")
+        return _with_fields(request, _alone(written(fields, name, fields[name]), _RECORDED)), ((kind, aim),)
     if method == COMPLETE:
         return _completion(request)
     if method == stateless.LISTEN:
@@ -115,22 +117,22 @@ def shown(result: Raw, listed: Listed, may_see: Callable[[str, Raw], bool]) -> R
             name = _strings.decode(said.get(listed.name, b"null"))
         except DecodeError:
             continue
-        whole = payload(_written(said, listed.name, said[listed.name]))
+        whole = payload(written(said, listed.name, said[listed.name]))
         if may_see(name, whole):
             kept.append(whole)
-    return private(payload(_written(fields, listed.key, payload(kept))))
+    return private(payload(written(fields, listed.key, payload(kept))))
 
 
 def private(result: Raw) -> Raw:
     """Not to be shown to others, whatever its server says: they may not use the same (2026-07-28, server/utilities)."""
-    text = bytes(result)
-    if b"cacheScope" not in text and b"\\u" not in text:
+    said = bytes(result)
+    if b"cacheScope" not in said and b"\\u" not in said:
         return result
     try:
         fields = _fields.decode(result)
     except DecodeError:
         return result
-    return payload(_written(fields, "cacheScope", _PRIVATE)) if "cacheScope" in fields else result
+    return payload(written(fields, "cacheScope", _PRIVATE)) if "cacheScope" in fields else result
 
 
 def annotations(tool: Raw) -> Annotations:
@@ -147,13 +149,13 @@ def _completion(request: Request) -> tuple[Request, tuple[Aim, ...]]:
         reference = _fields.decode(fields.get("ref", b"null"))
     except DecodeError as wrong:
         raise BadParams("params.ref must be an object") from wrong
-    kind = _text(reference, "type", "params.ref.type")
+    kind = text(reference, "type", "params.ref.type")
     if kind not in _REFERENCES:
         raise BadParams("params.ref.type must be ref/prompt or ref/resource")
     named, member = _REFERENCES[kind]
-    aim = _text(reference, member, f"params.ref.{member}")
-    reference = _written(_written(reference, "type", reference["type"]), member, reference[member])
-    return _with_fields(request, _written(fields, "ref", payload(reference))), ((named, aim),)
+    aim = text(reference, member, f"params.ref.{member}")
+    reference = written(written(reference, "type", reference["type"]), member, reference[member])
+    return _with_fields(request, written(fields, "ref", payload(reference))), ((named, aim),)
 
 
 def _subscription(request: Request) -> tuple[Request, tuple[Aim, ...]]:
@@ -163,28 +165,31 @@ def _subscription(request: Request) -> tuple[Request, tuple[Aim, ...]]:
         uris = _many.decode(wanted.get(_URIS, b"[]"))
     except DecodeError as wrong:
         raise BadParams("params.notifications is not readable") from wrong
-    wanted = _written(wanted, _URIS, payload(uris))
+    wanted = written(wanted, _URIS, payload(uris))
     if not uris:
         del wanted[_URIS]
     aims: tuple[Aim, ...] = tuple(("resources", uri) for uri in uris)
-    return _with_fields(request, _written(fields, "notifications", payload(wanted))), aims
+    return _with_fields(request, written(fields, "notifications", payload(wanted))), aims
 
 
 _URIS = "resourceSubscriptions"
 
 
-def _text(fields: Mapping[str, Raw], name: str, where: str) -> str:
+def text(fields: Mapping[str, Raw], name: str, where: str) -> str:
+    """
+    Raises:
+        BadParams: it is missing, or no text.
+    """
     try:
         return _strings.decode(fields.get(name, b"null"))
     except DecodeError as wrong:
         raise BadParams(f"{where} must be a string") from wrong
 
 
-def _written(fields: Mapping[str, Raw], name: str, value: Raw) -> dict[str, Raw]:
+def written(fields: Mapping[str, Raw], name: str, value: Raw) -> dict[str, Raw]:
     """With one member of that name, and none that a reader who does not mind the case could take for it."""
-    kept = _alone(fields, name)
-    kept[name] = value
-    return kept
+    kept = fields if fields.keys() <= _USUAL else _alone(fields, name)
+    return {**kept, name: value}
 
 
 def _alone(fields: Mapping[str, Raw], name: str) -> dict[str, Raw]:
