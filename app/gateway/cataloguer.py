@@ -15,8 +15,8 @@ log = logging.getLogger("viaduct.catalog")
 
 _ABSENT = "a server's lists could not be read: it is absent where servers are one"
 
-StartChild = Callable[[UpstreamSettings, Callable[[], object]], CommonChild]
-"""A child to be asked; it is told when that child is gone, and may raise an Unavailable or Overloaded."""
+StartChild = Callable[[UpstreamSettings], CommonChild]
+"""A child to be asked; it may raise an Unavailable or Overloaded."""
 
 
 class Cataloguer:

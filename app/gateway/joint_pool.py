@@ -2,12 +2,12 @@
 is, and the others are answered for all of them."""
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Raw
 from msgspec.structs import replace
 
 from app.core import finding
-from app.core.catalog import Catalog
 from app.core.inventory import SHELF_OF
 from app.core.joint_names import JointNames
 from app.core.links import relinked
@@ -92,7 +92,7 @@ class JointPool:
             asked,
             upstream=self._joints.member(settings, route.server),
             request=route.request,
-            outward=lambda result: _outward(result, catalog, route.server),
+            outward=partial(relinked, public=partial(catalog.public_uri, route.server)),
             is_mirrored=asked.is_mirrored and call is asked.request,
         )
 
@@ -113,7 +113,7 @@ class JointPool:
         meta = asked.request.meta
         listen = Admitted(1, stateless.LISTEN, payload(fields), fields=fields, meta=meta, target="")
         ours = Asked(asked.owner, self._joints.member(settings, server), listen, asked.headers)
-        return self._begin(ours, _Ear(own, said, lambda uri: catalog.public_uri(server, uri)))
+        return self._begin(ours, _Ear(own, said, partial(catalog.public_uri, server)))
 
 
 class _JointLease:
@@ -176,7 +176,3 @@ class _Ear:
 
     def skips(self) -> bool:
         return False
-
-
-def _outward(result: Raw, catalog: Catalog, server: str) -> Raw:
-    return relinked(result, lambda uri: catalog.public_uri(server, uri))

@@ -202,11 +202,11 @@ class Joints:
         take_place = partial(self._sites.of(upstream).take_place, upstream, mint, owner)
         return LastingSeat(upstream, mint, self._supervisor(), take_place, holder)
 
-    def _survey_child(self, upstream: UpstreamSettings, on_lost: Callable[[], object]) -> CommonChild:
+    def _survey_child(self, upstream: UpstreamSettings) -> CommonChild:
         site = self._sites.now(upstream.name)
         if site is None:
             raise Unavailable("the server is not configured any more", reason="unknown_server", retryable=False)
-        return site.survey_child(unbound(site.upstream), on_lost)
+        return site.survey_child(unbound(site.upstream))
 
 
 def _counted_on(upstream: UpstreamSettings, former: Mapping[str, UpstreamSettings]) -> UpstreamSettings:

@@ -56,7 +56,7 @@ class Site:
         """Of the ids of a new session."""
         return self._mint if self.upstream.isolation == "shared" else count(1)
 
-    def survey_child(self, upstream: UpstreamSettings, on_lost: Callable[[], object]) -> CommonChild:
+    def survey_child(self, upstream: UpstreamSettings) -> CommonChild:
         """A child to be asked what the server offers: the one that all share, or one for that alone.
 
         Raises:
@@ -74,7 +74,7 @@ class Site:
             self._eras,
             modern_client=False,
             capabilities=CAPABILITIES,
-            on_lost=on_lost,
+            on_lost=_unheard,
         )
 
     def take_place(
@@ -134,3 +134,7 @@ class Site:
 
     def _lost(self) -> None:
         self._shared = None
+
+
+def _unheard() -> None:
+    """Who asks it hears of its end as a member."""

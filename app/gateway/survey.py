@@ -43,9 +43,9 @@ class Survey:
         self._reading: Reading | None = None
         self._timer: PatientTimer | None = None
 
-    def begin(self, start: Callable[[UpstreamSettings, Callable[[], object]], CommonChild]) -> None:
+    def begin(self, start: Callable[[UpstreamSettings], CommonChild]) -> None:
         try:
-            child = self._child = start(self._upstream, lambda: None)
+            child = self._child = start(self._upstream)
         except GatewayFault as fault:
             self._failed(fault, None)
             return

@@ -92,7 +92,7 @@ class Starting:
         self.asked: list[str] = []
         self.given = list(given)
 
-    def __call__(self, upstream: UpstreamSettings, _on_lost: Callable[[], object]) -> CommonChild:
+    def __call__(self, upstream: UpstreamSettings) -> CommonChild:
         self.asked.append(upstream.name)
         child = self.given.pop(0)
         if isinstance(child, GatewayFault):

@@ -1,6 +1,5 @@
 """Servers that are one while not all of them are known yet."""
 
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -31,7 +30,7 @@ class Silent:
     def close(self) -> None: ...
 
 
-def start(_upstream: UpstreamSettings, _on_lost: Callable[[], object]) -> CommonChild:
+def start(_upstream: UpstreamSettings) -> CommonChild:
     return cast(CommonChild, Silent())
 
 
