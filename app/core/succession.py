@@ -17,11 +17,6 @@ class Succession(Struct, frozen=True):
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
 
-    @property
-    def is_of_none(self) -> bool:
-        """Whether every server stays as it is."""
-        return not (self.added or self.changed or self.removed)
-
 
 def succession(former: Mapping[str, object], following: Mapping[str, object]) -> Succession:
     return Succession(
